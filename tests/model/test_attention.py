@@ -45,6 +45,12 @@ def attention_of(settings: dict[str, Any]) -> Attention | MultiHeadAttention:
     return attention.double()
 
 
+def settings_of(score: str, window: str, half_width: int, heads: int) -> dict[str, Any]:
+    """Settings with coverage if the score can read it, and with one head if there is no score."""
+    heads = 1 if score == "none" else heads
+    return small(score=score, window=window, half_width=half_width, heads=heads, coverage=score in COVERING)
+
+
 def window_of(**settings: Any) -> Window:
     window = attention_of(small(**settings)).window
     assert isinstance(window, Window)
@@ -80,8 +86,7 @@ def positions_of(*steps: int, rows: int = BATCH) -> Tensor:
 @pytest.mark.parametrize("half_width", [1, 3])
 @pytest.mark.parametrize(("score", "window"), ATTENTIONS)
 def test_weights_and_context_follow_the_equations(score: str, window: str, half_width: int, heads: int) -> None:
-    heads = 1 if score == "none" else heads
-    settings = small(score=score, window=window, half_width=half_width, heads=heads, coverage=score in COVERING)
+    settings = settings_of(score, window, half_width, heads)
     attention = attention_of(settings)
     whole, summaries = annotations_of(LENGTHS), annotations_of(LENGTHS)[:, 0]
     queries, coverage = queries_of(settings, steps=len(STEPS)), coverage_of(LENGTHS, len(STEPS))
@@ -142,7 +147,7 @@ def test_weights_are_a_distribution_over_the_real_tokens(
     pair: tuple[str, str], lengths: list[int], half_width: int, step: int, heads: int, seed: int
 ) -> None:
     score, window = pair
-    settings = small(score=score, window=window, half_width=half_width, heads=heads, coverage=score in COVERING)
+    settings = settings_of(score, window, half_width, heads)
     attention, rows = attention_of(settings), len(lengths)
     torch.manual_seed(seed)
     memory, queries = remembered(attention, tuple(lengths)), queries_of(settings, rows)
@@ -212,8 +217,7 @@ def test_a_factor_is_positive_within_the_half_width_and_zero_beyond(window: str,
 @pytest.mark.parametrize(("score", "window"), ATTENTIONS)
 def test_a_step_alone_is_the_same_as_among_others(score: str, window: str, heads: int) -> None:
     """Alone a window of 3 reads 3 of the 7 positions, among others all of them."""
-    heads = 1 if score == "none" else heads
-    settings = small(score=score, window=window, half_width=1, heads=heads, coverage=score in COVERING)
+    settings = settings_of(score, window, 1, heads)
     attention, queries = attention_of(settings), queries_of(settings, steps=len(STEPS))
     memory, coverage = remembered(attention), coverage_of(LENGTHS, len(STEPS)) if score in COVERING else None
     together = attention(queries, positions_of(*STEPS), memory, coverage)
@@ -228,8 +232,7 @@ def test_a_step_alone_is_the_same_as_among_others(score: str, window: str, heads
 @pytest.mark.parametrize("half_width", [1, 3])
 @pytest.mark.parametrize(("score", "window"), ATTENTIONS)
 def test_rows_read_the_sentences_that_they_name(score: str, window: str, half_width: int, heads: int) -> None:
-    heads = 1 if score == "none" else heads
-    settings = small(score=score, window=window, half_width=half_width, heads=heads, coverage=score in COVERING)
+    settings = settings_of(score, window, half_width, heads)
     attention, rows = attention_of(settings), torch.tensor([2, 0, 0, 2, 1])
     memory, queries, coverage = remembered(attention), queries_of(settings, 5), coverage_of(LENGTHS, 1)[rows]
     positions, covered = torch.tensor([[0], [6], [2], [1], [0]]), coverage if score in COVERING else None
@@ -244,7 +247,7 @@ def test_rows_read_the_sentences_that_they_name(score: str, window: str, half_wi
 @pytest.mark.parametrize("window", ["local-m", "local-p"])
 @pytest.mark.parametrize("score", SCORES)
 def test_positions_outside_the_window_are_not_read(score: str, window: str, heads: int) -> None:
-    settings = small(score=score, window=window, half_width=1, heads=heads, coverage=score in COVERING)
+    settings = settings_of(score, window, 1, heads)
     attention, queries, coverage = attention_of(settings), queries_of(settings, 1), coverage_of((9,), 1)
     covered, positions = coverage if score in COVERING else None, positions_of(4, rows=1)
     memory = remembered(attention, (9,))

@@ -17,7 +17,6 @@ from torch.nn import functional
 from nmt.fast.deferred import DeferredGradient, current_deferral, deferring
 from nmt.fast.kernels import decoding as decoding_kernels
 from nmt.fast.kernels import training as training_kernels
-from nmt.fast.kernels.decoding import Windows
 from nmt.fast.local_attention import windows_of
 from nmt.model.attention import Attention, AttentionMemory, AttentionOutput
 from nmt.model.decoder import AttendThenUpdate, AttentionalDecoder, Decoded, RecurrentState, UpdateThenAttend, stacked
@@ -80,9 +79,9 @@ class DeferredAttention(Attention):
             return super().forward(queries, positions, memory, coverage)
         assert isinstance(score, AdditiveScore)
         memory = memory.by_row()
-        centers, windows = windows_of(self.window, queries, positions, memory)
+        centers, *bounds = windows_of(self.window, queries, positions, memory)
         projected = score.query(queries)
-        attended = attend_additively(projected, memory.keys, score.v, memory.annotations, memory.mask, windows)
+        attended = attend_additively(projected, memory.keys, score.v, memory.annotations, memory.mask, *bounds)
         if attended is None:
             return super().forward(queries, positions, memory, coverage)
         return AttentionOutput(*attended, centers)
@@ -157,7 +156,8 @@ def attend_additively(
     v: nn.Linear,
     annotations: Float[Tensor, "N S A"],
     mask: Bool[Tensor, "N S"],
-    windows: Windows | None = None,
+    starts: Int[Tensor, "N T"] | None = None,
+    factors: Float[Tensor, "N T W"] | None = None,
 ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]] | None:
     """Contexts and weights of T steps with an additive score, by one kernel each; None if a key is too large for it."""
     current = current_deferral()
@@ -165,7 +165,6 @@ def attend_additively(
     shared, gradient = current.share(AttentionGradient, keys, v.weight, annotations)
     if gradient.exp_keys is None:
         return None
-    starts, factors = (None, None) if windows is None else (windows.starts, windows.factors)
     steps = [
         _AdditiveAttention.apply(*of_step, mask, gradient, *shared)  # type: ignore[no-untyped-call]
         for of_step in zip(*map(_steps_of, (queries, starts, factors)), strict=False)
@@ -214,7 +213,7 @@ class _AdditiveAttention(torch.autograd.Function):
         rows = torch.arange(len(projected))
         assert gradient.exp_keys is not None
         contexts, weights, exp_queries = decoding_kernels.additive_attention(
-            projected.float(), gradient.exp_keys, gradient.v, mask, annotations, rows, Windows.of(starts, factors)
+            projected.float(), gradient.exp_keys, gradient.v, mask, annotations, rows, starts, factors
         )
         ctx.save_for_backward(exp_queries, weights, annotations, starts, factors)
         ctx.gradient, ctx.dtype = gradient, projected.dtype
@@ -225,7 +224,7 @@ class _AdditiveAttention(torch.autograd.Function):
         exp_queries, weights, annotations, *bounds = ctx.saved_tensors
         gradient, (d_contexts, d_weights) = ctx.gradient, (each.float() for each in upstream)
         d_scores, d_queries, d_factors = training_kernels.additive_attention_back(
-            d_contexts, d_weights, exp_queries, gradient.exp_keys, gradient.v, annotations, weights, Windows.of(*bounds)
+            d_contexts, d_weights, exp_queries, gradient.exp_keys, gradient.v, annotations, weights, *bounds
         )
         gradient.save(exp_queries, weights, d_scores, d_contexts)
         return d_queries.to(ctx.dtype), None, d_factors, *[None] * 5

@@ -5,18 +5,20 @@ from __future__ import annotations
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from nmt.fast.kernels.decoding import Windows
 from nmt.model.attention import AttentionMemory
 from nmt.model.windows import Window
 
 
 def windows_of(
     window: Window | None, queries: Float[Tensor, "N T H"], positions: Int[Tensor, "N T"], memory: AttentionMemory
-) -> tuple[Float[Tensor, "N T 1"] | None, Windows | None]:
-    """The centers and windows of T queries per row; without a window, None for both."""
+) -> tuple[Float[Tensor, "N T 1"] | None, Int[Tensor, "N T"] | None, Float[Tensor, "N T W"] | None]:
+    """The centers of T queries per row, the first position that each reads, and the factors of W positions from there on.
+
+    Without a window all are None.
+    """
     if window is None:
-        return None, None
+        return None, None, None
     center = window.center(queries, positions, memory.row_mask)
     length = memory.mask.shape[1]
     near = window.positions(center, window.size(length), length)
-    return center.unsqueeze(-1), Windows(near[..., 0], window.factor(center, near))
+    return center.unsqueeze(-1), near[..., 0], window.factor(center, near)

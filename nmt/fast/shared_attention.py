@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from nmt.fast.beam_memory import SharedMemory
 from nmt.fast.kernels import decoding as kernels
-from nmt.fast.kernels.decoding import Windows
 from nmt.fast.local_attention import windows_of
 from nmt.model.attention import Attention, AttentionMemory, AttentionOutput, MultiHeadAttention
 from nmt.model.readout import Readout
@@ -94,7 +93,7 @@ class FusedAttention(SharedAttention):
         rows = torch.arange(count) if memory.hypotheses is None else memory.hypotheses.segment_ids
         score = self.score
         assert isinstance(score, AdditiveScore)
-        centers, windows = windows_of(self.window, queries, positions, memory)
+        centers, starts, factors = windows_of(self.window, queries, positions, memory)
         contexts, weights, _ = kernels.additive_attention(
             score.query(queries.flatten(0, 1)).float(),
             memory.exp_keys,
@@ -102,7 +101,8 @@ class FusedAttention(SharedAttention):
             memory.mask,
             memory.annotations,
             rows.repeat_interleave(steps) if steps > 1 else rows,
-            None if windows is None else Windows(windows.starts.flatten(), windows.factors.flatten(0, 1)),
+            None if starts is None else starts.flatten(),
+            None if factors is None else factors.flatten(0, 1),
         )
         return AttentionOutput(contexts.view(count, steps, -1), weights.view(count, steps, -1), centers)
 

@@ -41,24 +41,6 @@ def _is_plain(tensor: Tensor) -> bool:
 # --- attention ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Windows:
-    """The source positions that each query reads: W in a row, and the factor of each, 0 outside of its window."""
-
-    starts: Int[Tensor, "*N"]
-    factors: Float[Tensor, "*N W"]
-
-    @classmethod
-    def of(cls, starts: Int[Tensor, "*N"] | None, factors: Float[Tensor, "*N W"] | None) -> Windows | None:
-        """None if either is absent."""
-        return None if starts is None or factors is None else cls(starts, factors)
-
-
-def arrays_of(windows: Windows | None) -> tuple[Int[Tensor, " N"] | None, Float[Tensor, "N W"] | None]:
-    """The arrays of a kernel; without windows, none."""
-    return (None, None) if windows is None else (windows.starts.contiguous(), windows.factors.contiguous())
-
-
 def exp_of_keys(keys: Float[Tensor, "G S D"]) -> Float[Tensor, "G S D"] | None:
     """e^(2k) for `additive_attention`, or None if a key is too large for it."""
     keys = keys.contiguous()
@@ -75,20 +57,22 @@ def additive_attention(
     mask: Bool[Tensor, "G S"],
     annotations: Float[Tensor, "G S A"],
     segment_ids: Int[Tensor, " N"],
-    windows: Windows | None = None,
+    starts: Int[Tensor, " N"] | None = None,
+    factors: Float[Tensor, "N W"] | None = None,
 ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N S"], Float[Tensor, "N D"]]:
     """Contexts c_i = sum_j alpha_ij h_j, weights alpha_ij = softmax_j v^T tanh(q_i + k_j), and e^(2 q_i).
 
     With `exp_keys` e^(2 k_j):  tanh(q + k) = 1 - 2 / (1 + e^(2q) e^(2k)). So each of the [N S D] numbers takes a product and half a
-    division instead of a tanh. `segment_ids` says which sentence each query reads, `windows` which positions of it.
+    division instead of a tanh. `segment_ids` says which sentence each query reads. It reads all positions, or the W from its
+    start on, whose weights are multiplied by their factors; a factor is 0 outside of the window.
     """
     rows, (_, length, width), annotation = len(queries), exp_keys.shape, annotations.shape[2]
     exp_queries, weights = queries.new_empty(rows, width), queries.new_empty(rows, length)
     contexts = queries.new_empty(rows, annotation)
     inputs = tuple(map(Tensor.contiguous, (queries, exp_keys, v, mask, annotations, segment_ids)))
-    starts, factors = arrays_of(windows)
+    bounds = (None if each is None else each.contiguous() for each in (starts, factors))
     work = rows * width * (length if factors is None else factors.shape[1])
-    call("additive_attention", (*inputs, starts, factors, exp_queries, weights, contexts), threads_for(work))
+    call("additive_attention", (*inputs, *bounds, exp_queries, weights, contexts), threads_for(work))
     return contexts, weights, exp_queries
 
 

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from nmt.fast.kernels.build import library
 from nmt.fast.kernels.calls import call, number, threads_for
-from nmt.fast.kernels.decoding import Windows, arrays_of
 
 _GATE_COST = 4
 """Operations of `threads_for` that a gate takes."""
@@ -82,7 +81,8 @@ def additive_attention_back(
     v: Float[Tensor, " D"],
     annotations: Float[Tensor, "N S A"],
     weights: Float[Tensor, "N S"],
-    windows: Windows | None = None,
+    starts: Int[Tensor, " N"] | None = None,
+    factors: Float[Tensor, "N W"] | None = None,
 ) -> tuple[Float[Tensor, "N S"], Float[Tensor, "N D"], Float[Tensor, "N W"] | None]:
     """The gradients of scores, queries and factors of `additive_attention`, in fp32, for one query per sentence.
 
@@ -98,10 +98,10 @@ def additive_attention_back(
         annotations.contiguous(),
         weights,
     )
-    starts, factors = arrays_of(windows)
-    d_factors = None if factors is None else torch.empty_like(factors)
+    bounds = (None if each is None else each.contiguous() for each in (starts, factors))
+    d_factors = None if factors is None else factors.new_empty(factors.shape)
     work = len(v) * (weights.numel() if factors is None else factors.numel())
-    call("additive_attention_back", (*inputs, starts, factors, d_scores, d_queries, d_factors), threads_for(work))
+    call("additive_attention_back", (*inputs, *bounds, d_scores, d_queries, d_factors), threads_for(work))
     return d_scores, d_queries, d_factors
 
 

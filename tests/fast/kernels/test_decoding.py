@@ -81,7 +81,7 @@ def test_attention_reads_only_its_window(window: int) -> None:
     far = torch.ones(6, 9, 1, dtype=torch.bool).scatter(1, near.unsqueeze(2), False)
     own = keys[segment_ids].masked_fill(far, math.nan), h[segment_ids].masked_fill(far, math.nan)
     actual = kernels.additive_attention(
-        queries, own[0].mul(2).exp(), v, mask[segment_ids], own[1], rows, kernels.Windows(starts, factors)
+        queries, own[0].mul(2).exp(), v, mask[segment_ids], own[1], rows, starts, factors
     )
     scores = torch.tanh(queries.unsqueeze(1) + keys[segment_ids]) @ v
     weights = masked_softmax(scores, mask[segment_ids] & (everywhere > 0)) * everywhere
@@ -91,9 +91,9 @@ def test_attention_reads_only_its_window(window: int) -> None:
 
 def test_a_window_longer_than_the_sentence_is_refused() -> None:
     keys, mask = torch.ones(1, 3, 4), torch.ones(1, 3, dtype=torch.bool)
-    windows = kernels.Windows(torch.zeros(1, dtype=torch.long), torch.ones(1, 4))
+    rows = starts = torch.zeros(1, dtype=torch.long)
     with pytest.raises(ValueError, match="window <= length"):
-        kernels.additive_attention(keys[:, 0], keys, keys[0, 0], mask, keys, torch.zeros(1, dtype=torch.long), windows)
+        kernels.additive_attention(keys[:, 0], keys, keys[0, 0], mask, keys, rows, starts, torch.ones(1, 4))
 
 
 def test_attention_holds_for_all_magnitudes() -> None:

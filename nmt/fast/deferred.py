@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
+
+from nmt.fast.linear import PackedWeight
 
 
 class DeferredGradient:
@@ -128,7 +129,11 @@ class DeferredLinear(nn.Linear):
 
 
 class LinearGradient(DeferredGradient):
-    """x_t and g_t -> dW = sum_t g_t x_t^T, db = sum_t g_t."""
+    """x_t and g_t -> dW = sum_t g_t x_t^T, db = sum_t g_t. Holds W packed, since all steps multiply by it."""
+
+    def __init__(self, weight: Float[Tensor, "G D"], *_: Tensor) -> None:
+        super().__init__()
+        self.weight = PackedWeight(weight, matmul_type(weight))
 
     def form(self) -> tuple[Tensor, ...]:
         values, upstream = (saved.flatten(0, -2) for saved in self.take())
@@ -137,16 +142,15 @@ class LinearGradient(DeferredGradient):
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, values: Tensor, gradient: DeferredGradient, weight: Tensor, bias: Tensor | None = None
-    ) -> Tensor:
-        ctx.save_for_backward(values, weight)
+    def forward(ctx: Any, values: Tensor, gradient: LinearGradient, _: Tensor, bias: Tensor | None = None) -> Tensor:
+        ctx.save_for_backward(values)
         ctx.gradient = gradient
-        return functional.linear(values, weight, bias)
+        return gradient.weight.product(values, bias)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        values, weight = ctx.saved_tensors
+        (values,) = ctx.saved_tensors
         if ctx.needs_input_grad[2]:
             ctx.gradient.save(values, upstream[0])
-        return (upstream[0] @ weight if ctx.needs_input_grad[0] else None, *[None] * (len(ctx.needs_input_grad) - 1))
+        d_values = ctx.gradient.weight.product_back(upstream[0]) if ctx.needs_input_grad[0] else None
+        return d_values, *[None] * (len(ctx.needs_input_grad) - 1)

@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from nmt.fast.kernels import training as kernels
+from nmt.fast.linear import PackedWeight
 from nmt.model.cells import GruCell, dropped
 from nmt.model.decoder import Recurrence, RecurrentState
 
@@ -129,22 +130,24 @@ class _States(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, projected: Tensor, weight: Tensor, bias: Tensor, start: Tensor) -> Tensor:
-        (batch, steps, gates), width = projected.shape, start.shape[1]
+        (batch, steps, _), width = projected.shape, start.shape[1]
         hidden = projected.new_empty(steps + 1, batch, width)
-        saved, recurrent = projected.new_empty(steps, batch, 4, width), projected.new_empty(batch, gates)
-        narrow, bias = weight.to(projected.dtype), bias.float()
+        saved = projected.new_empty(steps, batch, 4, width)
+        packed, bias = PackedWeight(weight, projected.dtype), bias.float()
         hidden[0] = start
         for step in range(steps):
-            torch.mm(hidden[step], narrow.T, out=recurrent)
+            recurrent = packed.product(hidden[step])
             kernels.gru_step(projected[:, step], recurrent, bias, hidden[step], hidden[step + 1], saved[step])
-        ctx.save_for_backward(saved, hidden, narrow)
+        ctx.save_for_backward(saved, hidden)
+        ctx.weight = packed
         return hidden[1:].transpose(0, 1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, ...]:
-        saved, hidden, weight = ctx.saved_tensors
-        (steps, batch, _, width), gates = saved.shape, len(weight)
+        saved, hidden = ctx.saved_tensors
+        steps, batch, _, width = saved.shape
+        gates = GATES * width
         upstream = upstream if upstream.stride(-1) == 1 else upstream.contiguous()
         d_projected, d_recurrent = hidden.new_empty(batch, steps, gates), hidden.new_empty(steps, batch, gates)
         d_hidden = hidden.new_zeros(batch, width)
@@ -158,6 +161,6 @@ class _States(torch.autograd.Function):
                 d_recurrent[step],
                 d_hidden,
             )
-            d_hidden.addmm_(d_recurrent[step], weight)
+            d_hidden += ctx.weight.product_back(d_recurrent[step])
         d_recurrents = d_recurrent.flatten(0, 1)
         return d_projected, d_recurrents.T @ hidden[:-1].flatten(0, 1), d_recurrents.sum(0), d_hidden

@@ -1,38 +1,82 @@
-"""Packed weights: a matrix is laid out for the processor once, while `nn.Linear` lays it out at every call."""
+"""Packed weights: a matrix is laid out for the processor once, while `nn.Linear` lays it out at every call.
+
+In fp32 this bypasses the BLAS library, which on some processors is less than half as fast.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from nmt.fast.bucketing import with_bucketed_rows
 from nmt.fast.int8 import Int8Linear, can_multiply_int8
 
 
 class PackedLinear(nn.Linear):
-    """y = x A^T + b through oneDNN, in fp32 or bf16.
-
-    In fp32 it bypasses the BLAS library, which on some processors is less than half as fast.
-    """
+    """y = x A^T + b in search, in fp32 or bf16."""
 
     def __init__(self, linear: nn.Linear, dtype: torch.dtype) -> None:
         super().__init__(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
         self.weight, self.bias, self.dtype = linear.weight, linear.bias, dtype
-        self._weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach().to(dtype))
+        self._weight = _packed(linear.weight.detach().to(dtype))
         self._bias = None if linear.bias is None else linear.bias.detach().to(dtype)
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
         return with_bucketed_rows(self._product, values.to(self.dtype))
 
     def _product(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(values, self._weight, self._bias, "none", [], "")
-        return product
+        return _product(values, self._weight, self._bias)
 
     if TYPE_CHECKING:
         __call__ = forward
+
+
+class PackedWeight:
+    """A matrix W that all steps of an update multiply by, forwards and backwards; packed at the first step, if it can be.
+
+    Args:
+        weight: W, in the type of the parameters.
+        dtype: the type to multiply in.
+    """
+
+    def __init__(self, weight: Float[Tensor, "G D"], dtype: torch.dtype) -> None:
+        self._weight = weight.detach().to(dtype)
+        self._is_packable = can_pack(weight, dtype) and min(weight.shape) > 1
+
+    def product(
+        self, values: Float[Tensor, "... D"], bias: Float[Tensor, " G"] | None = None
+    ) -> Float[Tensor, "... G"]:
+        """x W^T + b."""
+        if not self._is_packable:
+            return functional.linear(values, self._weight, bias)
+        return _product(values, self._forwards, bias)
+
+    def product_back(self, upstream: Float[Tensor, "... G"]) -> Float[Tensor, "... D"]:
+        """g W, the gradient of x."""
+        return _product(upstream, self._backwards) if self._is_packable else upstream @ self._weight
+
+    @cached_property
+    def _forwards(self) -> Tensor:
+        return _packed(self._weight)
+
+    @cached_property
+    def _backwards(self) -> Tensor:
+        return _packed(self._weight.T.contiguous())
+
+
+def _packed(weight: Float[Tensor, "G D"]) -> Tensor:
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight)
+    return packed
+
+
+def _product(values: Float[Tensor, "... D"], packed: Tensor, bias: Tensor | None = None) -> Float[Tensor, "... G"]:
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(values, packed, bias, "none", [], "")
+    return product
 
 
 def packed_linear(linear: nn.Linear, dtype: torch.dtype) -> PackedLinear | Int8Linear:

@@ -17,7 +17,7 @@ from nmt.model.cells import GruCell
 from nmt.model.decoder import AttendThenUpdate, UpdateThenAttend
 from nmt.model.recurrent import RecurrentModel
 from tests.fast.models import assert_near, assert_same, batch, learned, random_model
-from tests.machine import needs_fast
+from tests.machine import needs_bf16, needs_fast, needs_packing
 from tests.reference.settings import ORDERS, small
 
 Step = Callable[..., Tensor]
@@ -62,6 +62,34 @@ def test_steps_without_a_loss_are_left_out() -> None:
         used = layer(second)
     torch.autograd.backward(used.sum())
     torch.testing.assert_close(layer.weight.grad, second.sum(0).expand(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [
+        pytest.param(torch.float32, 1e-5, marks=needs_packing),
+        pytest.param(torch.bfloat16, 0.05, marks=needs_bf16),
+    ],
+)
+@pytest.mark.parametrize("bias", [True, False])
+def test_packed_steps_compute_the_products_and_gradients_of_the_plain_layer(
+    dtype: torch.dtype, tolerance: float, bias: bool
+) -> None:
+    plain, layer = (nn.Linear(6, 5, bias=bias) for _ in range(2))
+    layer.load_state_dict(plain.state_dict())
+    layer.__class__ = DeferredLinear
+    steps = [torch.randn(3, 6), torch.randn(6, 3).T, torch.randn(3, 12)[:, ::2]]
+    twins = [[step.clone().requires_grad_() for step in steps] for _ in range(2)]
+    with torch.autocast("cpu", dtype, enabled=dtype != torch.float32), deferring():
+        products = [layer(step) for step in twins[0]]
+    assert {product.dtype for product in products} == {dtype}
+    torch.autograd.backward(sum(product.sum() for product in products))  # gradients with a stride of 0
+    torch.autograd.backward(sum(plain(step).sum() for step in twins[1]))
+    for product, step in zip(products, steps, strict=True):
+        torch.testing.assert_close(product.float(), plain(step), atol=tolerance, rtol=tolerance)
+    pairs = [*zip(*twins, strict=True), *zip(layer.parameters(), plain.parameters(), strict=True)]
+    for ours, theirs in pairs:
+        torch.testing.assert_close(ours.grad, theirs.grad, atol=tolerance, rtol=tolerance)
 
 
 def test_layer_without_a_loss_has_no_gradient() -> None:

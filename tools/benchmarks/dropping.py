@@ -109,6 +109,7 @@ TRAINING_DROPS: dict[str, Patch] = {
     "encoder layer (`FastGru`)": _without(_TWINS, "GRU"),
     "GRU cell and recurrence": _without(_TWINS, "GruCell", "Recurrence"),
     "deferred linear layers": _without(_TWINS, "Linear"),
+    "packed weights of the steps": _never("nmt.fast.linear.can_pack"),
     "scores and attention": _without(_TWINS, "AdditiveScore", "Attention"),
 }
 SEARCH_DROPS: dict[str, Patch] = {

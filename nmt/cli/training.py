@@ -12,7 +12,7 @@ from nmt.cli.text_options import RecipeArgument, SourceCode, TargetCode, TestTex
 from nmt.errors import UsageError
 from nmt.runtime.cores import usable_cores
 from nmt.runtime.wording import counted
-from nmt.training.launch import count_of_ranks, launch, rank_of_process, ranks_on_this_machine
+from nmt.training.launch import count_of_ranks, goes_on_by_itself, launch, rank_of_process, ranks_on_this_machine
 
 
 def train(
@@ -55,8 +55,8 @@ def train(
     --threads, a resumed run gives the same bytes as an uninterrupted one. --resume with more training.epochs or
     training.updates, another patience, or other intervals of log and validation extends a run; other changes need --force.
 
-    An update is skipped if its loss or gradient is not finite, or its batch does not fit into GPU memory. After five skipped
-    updates in a row training ends; the last good model stays.
+    An update is skipped if its loss or gradient is not finite, or its batch does not fit into GPU memory (which ends several
+    --processes). Five in a row end training; the last good model stays.
     """
     from nmt import recipe as recipes
     from nmt.bundle.folder import RECIPE
@@ -86,6 +86,7 @@ def train(
     from nmt.training.trainer import train as run
 
     folder = out or Path("runs") / config.name
+    resume = resume or goes_on_by_itself(folder)
     try:
         result = run(config, folder, device=choose_device(device), resume=resume, force=force, quiet=quiet)
     except (Interrupted, LostRank) as ending:

@@ -81,6 +81,7 @@ from nmt.recipe.strict_yaml import parse_yaml
 from nmt.recipe.training import (
     AdadeltaConfig,
     AdamConfig,
+    AllReduce,
     ConstantScheduleConfig,
     CosineScheduleConfig,
     ExponentialDecayConfig,
@@ -109,6 +110,7 @@ __all__ = [
     "AdadeltaConfig",
     "AdamConfig",
     "AdditiveScoreConfig",
+    "AllReduce",
     "AttendThenUpdateConfig",
     "AttentionConfig",
     "AttentionalReadoutConfig",

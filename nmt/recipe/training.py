@@ -85,6 +85,7 @@ ScheduleConfig = Annotated[
 
 
 Metric = Literal["bleu", "chrf", "perplexity"]
+AllReduce = Literal["fp32", "bf16"]
 
 
 def _listed(value: object) -> object:
@@ -195,6 +196,8 @@ class TrainingConfig(Section):
     times larger over sentences, which changes what `clip_norm` and the rate of SGD mean."""
     accumulate: Size = 1
     """Batches per update, whose gradients are summed."""
+    all_reduce: AllReduce = "fp32"
+    """The type in which several processes send their gradients; bf16 halves what crosses a slow network, and rounds."""
     optimizer: OptimizerConfig = AdamConfig()
     schedule: ScheduleConfig = ConstantScheduleConfig()
     clip_norm: Positive | None = 1.0

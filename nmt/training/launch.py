@@ -1,27 +1,21 @@
-"""Start the ranks of one command on this machine, and wait for them. A rank is told its place by torchrun's variables."""
+"""Start the ranks of one command on this machine with torchrun's engine, and read what torchrun tells a rank."""
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from nmt.errors import DataError
-from nmt.training.stopping import ending_signals, handling
+from nmt.errors import DataError, UsageError
+from nmt.training.stopping import ending_signals
 
-RENDEZVOUS = "NMT_RENDEZVOUS"
-"""Environment variable: the file by which the ranks started here meet. Those of torchrun meet at MASTER_ADDR instead."""
-_LAUNCHER = "NMT_LAUNCHER"
-"""Environment variable: the id of the process that has started the ranks here."""
-GRACE = 60.0
-"""Seconds in which the other ranks may end by themselves after one has failed."""
-_PAUSE = 0.05
+LAUNCHED = "NMT_LAUNCHED"
+"""Environment variable: set for ranks that `launch` has started, and not torchrun."""
+_PARENT = os.getppid()
 
 
 def rank_of_process() -> int:
@@ -41,15 +35,28 @@ def ranks_on_this_machine() -> int:
 
 def is_orphan() -> bool:
     """Whether the process that started this rank has been killed, so that nobody waits for the training."""
-    launcher = os.environ.get(_LAUNCHER)
-    return launcher is not None and os.getppid() != int(launcher)
+    return os.getppid() != _PARENT
+
+
+def goes_on_by_itself(folder: Path) -> bool:
+    """Whether torchrun may have restarted this rank (`--max-restarts`), and there is a run to go on from.
+
+    Raises:
+        UsageError: torchrun shares one store over all restarts, from which ranks would read addresses of ranks that have ended
+            (pytorch/pytorch#135712).
+    """
+    if int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) == 0 or LAUNCHED in os.environ:
+        return False
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        raise UsageError("Set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun --max-restarts: else restarts hang.")
+    return folder.is_dir()
 
 
 def training_command(arguments: Sequence[str]) -> str:
     """The command line that starts `nmt train` with as many processes as this training has."""
     command = ["nmt", "train", *arguments]
     count = count_of_ranks()
-    if RENDEZVOUS in os.environ:
+    if count > 1 and LAUNCHED in os.environ:
         command += ["--processes", str(count)]
     elif count > 1:
         command = ["torchrun", "--nproc-per-node", str(ranks_on_this_machine()), "-m", *command]
@@ -57,58 +64,39 @@ def training_command(arguments: Sequence[str]) -> str:
 
 
 def launch(arguments: Sequence[str], count: int) -> int:
-    """Run `nmt` with these arguments in so many processes that work together, and return the exit status of the first.
+    """Run `nmt` with these arguments in so many processes that work together, and return the exit status.
 
     Signals are passed on to all of them. If one fails, the others end too.
 
     Raises:
         DataError: the first process, which reports errors, was killed.
     """
-    with TemporaryDirectory(prefix="nmt-") as folder:
-        ranks: list[subprocess.Popen[bytes]] = []
-        with handling(ending_signals(), lambda number: _send(ranks, number)):
-            ranks.extend(_start(arguments, rank, count, Path(folder) / "rendezvous") for rank in range(count))
-            _wait(ranks)
-    status = ranks[0].returncode
-    if status < 0:
-        name = signal.Signals(-status).name
-        advice = " If a state was saved, the same command with --resume goes on." if "train" in arguments[:1] else ""
-        raise DataError(f"The first of {count} processes was ended by {name}.{advice}")
-    return status
+    os.environ[LAUNCHED] = "1"
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # a rank that is lost is told in a sentence
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
+    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-
-def _start(arguments: Sequence[str], rank: int, count: int, rendezvous: Path) -> subprocess.Popen[bytes]:
-    """Start one rank, in a process group of its own, so that Ctrl-C reaches it once."""
-    place = {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(count),
-        "LOCAL_WORLD_SIZE": str(count),
-        RENDEZVOUS: rendezvous.as_uri(),
-        _LAUNCHER: str(os.getpid()),
-    }
-    environment = {"GLOO_SOCKET_IFNAME": _loopback(), **os.environ, **place}
-    command = [sys.executable, "-m", "nmt", *arguments]
-    return subprocess.Popen(command, env=environment, process_group=0)  # noqa: S603 -- this command with its own arguments
-
-
-def _loopback() -> str:
-    """The name of the network interface of this machine to itself."""
-    return "lo0" if sys.platform == "darwin" else "lo"
-
-
-def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Wait until all ranks have ended. After one has failed, the others have some time to save and end."""
-    deadline = None
-    while any(rank.poll() is None for rank in ranks):
-        if deadline is None and any(rank.returncode for rank in ranks):
-            deadline = time.monotonic() + GRACE
-        if deadline is not None and time.monotonic() > deadline:
-            _send(ranks, signal.SIGKILL)
-        time.sleep(_PAUSE)
-
-
-def _send(ranks: Sequence[subprocess.Popen[bytes]], number: int) -> None:
-    for rank in ranks:
-        if rank.poll() is None:
-            rank.send_signal(number)
+    node = LaunchConfig(1, 1, count, max_restarts=0, run_id="nmt", rdzv_backend="c10d", rdzv_endpoint="localhost:0")
+    node.local_addr = "localhost"
+    signals = [signal.Signals(number).name for number in ending_signals()]
+    node.signals_to_handle = ",".join(signals)  # without SIGHUP under nohup
+    logging.disable()  # ranks report their errors themselves
+    try:
+        elastic_launch(node, sys.executable)("-m", "nmt", *arguments)
+    except SignalException as ending:
+        return 128 + int(ending.sigval)
+    except ChildFailedError as failed:
+        number = -failed.failures[0].exitcode if 0 in failed.failures else 0
+        if number > 0 and number != signal.SIGTERM:  # which the others get when one has failed
+            advice = (
+                " If a state was saved, the same command with --resume goes on." if "train" in arguments[:1] else ""
+            )
+            raise DataError(
+                f"The first of {count} processes was ended by {signal.Signals(number).name}.{advice}"
+            ) from None
+        return max(failed.get_first_failure()[1].exitcode, 1)
+    finally:
+        logging.disable(logging.NOTSET)
+    return 0

@@ -1,8 +1,7 @@
 """Several processes that train one model: ranks, and what they tell one another. Only this module knows of torch.distributed.
 
-Every rank holds the whole model and computes the gradient of its share of each batch. The gradients are summed, so all ranks make the
-same update. One all-reduce per update sums them all, after the last batch that is accumulated: a batch that does not fit into the memory
-of one rank can then be skipped by all.
+Every rank holds the whole model and computes the gradient of its share of each batch. `DistributedDataParallel` takes the mean of the
+gradients while the last backward pass of an update still runs, so all ranks make the same update.
 """
 
 from __future__ import annotations
@@ -10,22 +9,27 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar, cast
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
+from torch.nn.parallel import DistributedDataParallel
 
 from nmt.errors import NmtError, UsageError
+from nmt.recipe import AllReduce
 from nmt.runtime.wording import counted
-from nmt.training.launch import RENDEZVOUS, count_of_ranks, is_orphan, rank_of_process
+from nmt.training.launch import count_of_ranks, is_orphan, rank_of_process
 
 TIMEOUT = timedelta(hours=2)
 """How long a rank waits for the others, for example while the first one encodes a corpus. A rank that has ended is noticed at once."""
 PAUSE = 0.1
 """Seconds in which gloo's threads drop the tensors of the last operation. If Python ended meanwhile, they would abort the process."""
+GRACE = 1.0
+"""Seconds in which the first rank can say what has failed. torchrun ends it soon after another has ended."""
 T = TypeVar("T")
 
 
@@ -61,25 +65,15 @@ class Ranks:
         if self.count == 1:
             return list(values)
         total = torch.tensor(list(values), dtype=torch.float64)
-        with _noticing_lost_ranks():
+        with noticing_lost_ranks():
             distributed.all_reduce(total)
         return total.tolist()
 
-    def sum_gradients(self, model: nn.Module, losses: Tensor) -> None:
-        """Replace the losses and each gradient by their sums over all ranks; one all-reduce has all gradients."""
-        if self.count == 1:
-            return
-        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        for parameter in parameters:
-            if parameter.grad is None:  # this rank had no row, or the loss does not reach the parameter
-                parameter.grad = torch.zeros_like(parameter)
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        total = torch.cat([gradient.flatten() for gradient in gradients])
-        with _noticing_lost_ranks():
-            distributed.all_reduce(losses)
-            distributed.all_reduce(total)
-        parts = torch.split(total, [gradient.numel() for gradient in gradients])
-        torch._foreach_copy_(gradients, [part.view_as(to) for part, to in zip(parts, gradients, strict=True)])
+    def sum_losses(self, losses: Tensor) -> None:
+        """Replace the losses by their sums over all ranks."""
+        if self.count > 1:
+            with noticing_lost_ranks():
+                distributed.all_reduce(losses)
 
     def any(self, value: bool) -> bool:
         """Whether the value is true on some rank."""
@@ -94,7 +88,7 @@ class Ranks:
         if self.count == 1:
             return [value]
         values: list[T] = [value] * self.count
-        with _noticing_lost_ranks():
+        with noticing_lost_ranks():
             distributed.all_gather_object(values, value)
         return values
 
@@ -103,7 +97,7 @@ class Ranks:
         if self.count == 1:
             return compute()
         values = [compute() if self.is_first else None]
-        with _noticing_lost_ranks():
+        with noticing_lost_ranks():
             distributed.broadcast_object_list(values)
         return cast(T, values[0])
 
@@ -147,19 +141,31 @@ def open_ranks(device: torch.device) -> Iterator[Ranks]:
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     if device.type == "cuda":
         torch.cuda.set_device(device)  # for what takes no device: memory that is pinned, and NCCL
-    with _noticing_lost_ranks():
-        distributed.init_process_group(
-            backend,
-            init_method=os.environ.get(RENDEZVOUS, "env://"),
-            rank=ranks.rank,
-            world_size=ranks.count,
-            timeout=TIMEOUT,
-        )
+    with noticing_lost_ranks():
+        distributed.init_process_group(backend, rank=ranks.rank, world_size=ranks.count, timeout=TIMEOUT)
     try:
         yield ranks
+    except BaseException:
+        time.sleep(0 if ranks.is_first else GRACE)
+        raise
     finally:
         distributed.destroy_process_group()
         time.sleep(PAUSE)
+
+
+def parallel(model: nn.Module, all_reduce: AllReduce) -> nn.Module:
+    """The model, whose backward pass gives the mean of the gradients of all ranks. They are sent in the type `all_reduce`."""
+    # Some settings have parameters that no loss reaches. Looking for them also keeps the buckets, and so the rounding, as they are.
+    parallel_model = DistributedDataParallel(model, find_unused_parameters=True, gradient_as_bucket_view=True)
+    if all_reduce == "bf16":
+        hook = lambda *bucket: bf16_compress_hook(*bucket)  # noqa: E731, PLW0108 -- DDP refuses that name on a CPU
+        parallel_model.register_comm_hook(None, hook)
+    return parallel_model
+
+
+def accumulating(model: nn.Module) -> AbstractContextManager[None]:
+    """A context for the forward and backward pass of a batch that another follows in the same update: ranks send nothing yet."""
+    return model.no_sync() if isinstance(model, DistributedDataParallel) else nullcontext()
 
 
 def device_of_rank(device: torch.device) -> torch.device:
@@ -181,9 +187,11 @@ def device_of_rank(device: torch.device) -> torch.device:
 
 
 @contextmanager
-def _noticing_lost_ranks() -> Iterator[None]:
+def noticing_lost_ranks() -> Iterator[None]:
     """A context that turns an error of a collective operation into LostRank."""
     try:
         yield
     except RuntimeError as error:
+        if isinstance(error, torch.OutOfMemoryError) or count_of_ranks() == 1:
+            raise
         raise LostRank("Another process of this training has ended.") from error

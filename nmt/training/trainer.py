@@ -321,8 +321,6 @@ class Trainer:
             except Stop:
                 self._stop()
             except LostRank as lost:
-                if self.stopping.signal is not None:
-                    self._stop()
                 if not self.ranks.is_first:
                     raise  # the first rank tells the user
                 self.save()
@@ -405,8 +403,15 @@ class Trainer:
                 self._skip(reason, stats.update)
 
     def _skip(self, reason: BadUpdate, update: int) -> None:
-        """Count and log a bad update. Raises DataError if there were too many in a row."""
+        """Count and log a bad update.
+
+        Raises:
+            DataError: there were too many in a row, or several ranks train and this one ran out of memory: the others wait for it.
+        """
         progress = self.progress
+        if self.ranks.count > 1 and isinstance(reason, OutOfMemory):
+            self.save()
+            raise self._failure(reason, update)
         progress.bad += 1
         progress.skipped += 1
         self.meter.add(LossStats())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from nmt.alignment.corpus_links import TokenLinks
@@ -33,7 +34,7 @@ from nmt.training.optim import (
     rate_factor,
     use_weights,
 )
-from nmt.training.parallel import ALONE, Ranks
+from nmt.training.parallel import ALONE, Ranks, accumulating, noticing_lost_ranks, parallel
 from nmt.training.scheduled_sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
 
 FIRST_SCALE = 1024.0
@@ -45,13 +46,16 @@ class PreparedGroup:
     """The batches of an update.
 
     Attributes:
-        batches: this rank's share of each batch, without shares that have no pair.
+        batches: this rank's share of each batch, without shares that have no pair. At least one: a rank without a pair computes one of
+            another rank, so that it takes part in the sum of the gradients.
+        has_pairs: whether the batches count.
         tokens: the target tokens of all batches and ranks, end marks included.
         count: what the loss is averaged over: the target tokens or the pairs of all batches and ranks.
         largest: pairs of the largest batch.
     """
 
     batches: Sequence[Batch]
+    has_pairs: bool
     tokens: int
     count: int
     largest: int
@@ -81,11 +85,15 @@ class TrainStep:
         self.optimizer = build_optimizer(self.settings.optimizer, self.model)
         self.scaler = torch.amp.GradScaler(device.type, init_scale=FIRST_SCALE, enabled=precision == "fp16")
         """Scales the loss so that no gradient is rounded to 0 in fp16, and down again when one overflows."""
-        self.scaler.scale(torch.zeros(1, device=device))  # a rank without a pair in the first update scales no loss
         self.skips_by_itself = device.type == "cuda" and bool(self.optimizer.defaults.get("fused"))
         """Whether a step of the optimizer can be told on the GPU that the gradient is not finite. Otherwise the CPU has to know."""
         self.sum_type = torch.float32 if device.type == "mps" else torch.float64
         """The type in which losses are summed: Metal has no fp64."""
+
+    @cached_property
+    def parallel_model(self) -> nn.Module:
+        """The model, whose backward pass gives the mean of the gradients of all ranks."""
+        return self.model if self.ranks.count == 1 else parallel(self.model, self.settings.all_reduce)
 
     @property
     def rate(self) -> float:
@@ -105,11 +113,11 @@ class TrainStep:
             corpus: the pairs of the epoch.
             group: the rows of each batch.
         """
-        shares = [rows[self.ranks.own] for rows in group]
-        batches = [self._batch(corpus, rows) for rows in shares if len(rows)]
+        shares = [rows for batch in group if len(rows := batch[self.ranks.own])]
+        batches = [self._batch(corpus, rows) for rows in shares or [group[0][:1]]]
         tokens = sum(int(corpus.target_lengths[rows].sum()) + len(rows) for rows in group)
         count = tokens if self.settings.normalization == "tokens" else sum(map(len, group))
-        return PreparedGroup(batches, tokens, count, max(map(len, group)))
+        return PreparedGroup(batches, bool(shares), tokens, count, max(map(len, group)))
 
     def update(self, group: PreparedGroup, clock: Clock) -> PendingStats:
         """Update the weights with the clipped gradient of the mean loss per target token or, if the recipe says so, per pair.
@@ -121,8 +129,9 @@ class TrainStep:
             clock: how far training has come.
 
         Raises:
-            BadUpdate: loss or gradient is not finite, or a batch does not fit into memory, of this rank or another. The weights
-                are unchanged. On a GPU, the result raises it where it is not finite.
+            BadUpdate: loss or gradient is not finite, or a batch does not fit into memory. The weights are unchanged. On a GPU, the
+                result raises it where it is not finite.
+            LostRank: another rank has ended.
         """
         self.model.train()
         self.ranks.seed(self.seed, clock.update)
@@ -161,25 +170,32 @@ class TrainStep:
             The negative log-likelihood, the alignment loss and the number of linked tokens, of all ranks.
         """
         losses = torch.zeros(3, dtype=self.sum_type, device=self.device)
-        out_of_memory, guided = None, self.settings.guided_alignment
+        factor = self.ranks.count / group.count if group.has_pairs else 0.0
         try:
-            for batch in [self._input(batch, clock) for batch in group.batches]:
-                with autocast(self.precision, self.device):
-                    output = self.model(batch, self.settings.label_smoothing)
-                loss, nll = output.loss, output.nll
-                alignment_loss = linked_tokens = torch.zeros_like(nll)
-                if guided is not None and batch.links is not None:
-                    alignment_loss, linked_tokens = guided_cross_entropy(output.alignment, batch.links)
-                    loss = loss + guidance_weight(guided, int(clock.epochs)) * alignment_loss
-                torch.autograd.backward(self.scaler.scale(loss / group.count))
-                parts = (nll, alignment_loss.detach(), linked_tokens)
-                losses += torch.stack([part.to(self.sum_type) for part in parts])
+            batches = [self._input(batch, clock) for batch in group.batches]
+            for number, batch in enumerate(batches, start=1):
+                with accumulating(self.parallel_model) if number < len(batches) else nullcontext():
+                    parts = self._compute_gradient(batch, clock, factor)
+                if group.has_pairs:
+                    losses += torch.stack([part.to(self.sum_type) for part in parts])
         except torch.OutOfMemoryError:
-            out_of_memory = OutOfMemory(f"a batch of {counted(group.largest, 'pair')} does not fit into memory")
-        if self.ranks.any(out_of_memory is not None):
-            raise out_of_memory or OutOfMemory("a share of another process does not fit into its memory")
-        self.ranks.sum_gradients(self.model, losses)
+            raise OutOfMemory(f"a batch of {counted(group.largest, 'pair')} does not fit into memory") from None
+        self.ranks.sum_losses(losses)
         return losses
+
+    def _compute_gradient(self, batch: Batch, clock: Clock, factor: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Add the gradient of a batch's loss, times a factor; return its parts of the losses."""
+        with autocast(self.precision, self.device):
+            output = self.parallel_model(batch, self.settings.label_smoothing)
+        loss, nll = output.loss, output.nll
+        alignment_loss = linked_tokens = torch.zeros_like(nll)
+        guided = self.settings.guided_alignment
+        if guided is not None and batch.links is not None:
+            alignment_loss, linked_tokens = guided_cross_entropy(output.alignment, batch.links)
+            loss = loss + guidance_weight(guided, int(clock.epochs)) * alignment_loss
+        with noticing_lost_ranks():
+            torch.autograd.backward(self.scaler.scale(loss * factor))
+        return nll, alignment_loss.detach(), linked_tokens
 
     def _batch(self, corpus: EncodedPairs, rows: Rows) -> Batch:
         """A batch of these rows, with links for guided alignment."""

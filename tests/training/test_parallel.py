@@ -4,34 +4,44 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, distributed
 
-from nmt.bundle.folder import Bundle, load_tensors
-from nmt.errors import UsageError
-from nmt.recipe import dump_recipe, parse_recipe
+from nmt.bundle.folder import Bundle
+from nmt.errors import DataError, UsageError
 from nmt.training import launch
-from nmt.training.checkpoint import STATE, load_state
+from nmt.training.checkpoint import load_state
 from nmt.training.folder import resume_command
+from nmt.training.launch import goes_on_by_itself
 from nmt.training.optim import Clock
 from nmt.training.parallel import ALONE, Ranks, device_of_rank
 from nmt.training.trainer import train
-from tests.commands import NMT, Forked, use_forks
+from nmt.training.update import TrainStep
+from tests.training.ranks import (
+    SECONDS,
+    command,
+    difference,
+    finish,
+    ranks_of,
+    recipe_file,
+    start,
+    wait_for_updates,
+)
 from tests.training.runs import outcome, timeless
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import train_step as toy_train_step
 from tests.training.toy import write_reversal
 
 CPU = torch.device("cpu")
-SECONDS = 300
 
 
 @pytest.fixture(scope="module")
@@ -41,49 +51,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def recipe_file(corpus: Path, folder: Path, *, train: Any = None, dropout: float = 0.0, **training: Any) -> Path:
-    settings = {
-        "epochs": 5,
-        "updates": 20,
-        "optimizer": {"kind": "sgd", "rate": 0.5},
-        "batch_tokens": 500,
-        "accumulate": 2,
-        "validation": {"metrics": "bleu", "every": 5, "keep_best": 2},
-        **training,
-    }
-    folder.mkdir(exist_ok=True)
-    sizes = {"embedding": 16, "encoder": {"hidden": 16}, "decoder": {"hidden": 32}}
-    recipe = toy_recipe(corpus, training=settings, model={**sizes, "dropout": dropout})
-    if train is not None:
-        tree = recipe.model_dump()
-        recipe = parse_recipe(tree | {"data": tree["data"] | {"train": train}}, "the test's recipe")
-    path = folder / "toy.yaml"
-    path.write_text(dump_recipe(recipe))
-    return path
-
-
-def command(recipe: Path, run: Path, count: int, *options: str) -> list[str]:
-    return [*NMT, "train", str(recipe), "-o", str(run), "--processes", str(count), "--threads", "1", *options]
-
-
-def start(command: Sequence[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Exit status and stderr."""
-    _, errors = process.communicate(timeout=SECONDS)
-    return process.returncode, errors
-
-
-def difference(one: Path, other: Path) -> float:
-    """The largest difference between the weights of two states."""
-    states = [load_tensors(run / STATE) for run in (one, other)]
-    names = [name for name in states[0] if name.startswith("weights.")]
-    assert names
-    return max(float((states[0][name] - states[1][name]).abs().max()) for name in names)
-
-
 # --- the same model -----------------------------------------------------------------------------------------------
 
 
@@ -91,19 +58,14 @@ def difference(one: Path, other: Path) -> float:
     ("count", "normalization"),
     [(2, "tokens"), *(pytest.param(4, kind, marks=pytest.mark.slow) for kind in ("tokens", "sentences"))],
 )
-def test_several_processes_train_the_model_of_one(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, normalization: str
-) -> None:
+def test_several_processes_train_the_model_of_one(corpus: Path, tmp_path: Path, count: int, normalization: str) -> None:
     validation = {"metrics": "bleu", "every": 5, "keep_best": 2}
     mixture = [{"corpus": f"{corpus}/{part}.{{src,tgt}}", "weight": 1.5} for part in ("train", "valid")]
     recipe = recipe_file(
         corpus, tmp_path, train=mixture, normalization=normalization, updates=10, validation=validation
     )
     train(recipe, tmp_path / "one", device=CPU, quiet=True)
-    use_forks(launch, monkeypatch)
-    with (tmp_path / "log").open("wb") as log:
-        status = Forked(command(recipe, tmp_path / "several", count), env=os.environ, stdout=log).wait()
-    errors = (tmp_path / "log").read_text()
+    status, errors = finish(start(command(recipe, tmp_path / "several", count)))
     assert status == 0, errors
     assert f"{count} processes of 1 thread" in errors
     assert difference(tmp_path / "one", tmp_path / "several") < 1e-6
@@ -112,6 +74,24 @@ def test_several_processes_train_the_model_of_one(
     for ours, theirs in zip(one, several, strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-5)
     Bundle.load(tmp_path / "several")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"guided_alignment": {"links": "train.align"}},
+        {"batch_sentences": 3},  # so that the last of four ranks has no pair
+    ],
+)
+def test_several_processes_train_the_model_of_one_also_with(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, training: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(corpus)
+    recipe = recipe_file(corpus, tmp_path, **training)
+    train(recipe, tmp_path / "one", device=CPU, quiet=True)
+    assert finish(start(command(recipe, tmp_path / "several", 4, "-q"))) == (0, "")
+    assert difference(tmp_path / "one", tmp_path / "several") < 1e-6
 
 
 @pytest.mark.slow
@@ -131,6 +111,14 @@ def test_the_same_processes_train_the_same_bytes_even_if_stopped_and_resumed(cor
     assert "--processes 2" in errors
     assert finish(start(command(recipe, tmp_path / "parts", 2, "-q", "--resume"))) == (0, "")
     assert outcome(tmp_path / "parts") == expected
+
+
+@pytest.mark.slow
+def test_sums_in_bf16_train_nearly_the_same_model(corpus: Path, tmp_path: Path) -> None:
+    recipe = recipe_file(corpus, tmp_path)
+    assert finish(start(command(recipe, tmp_path / "fp32", 2, "-q"))) == (0, "")
+    assert finish(start(command(recipe, tmp_path / "bf16", 2, "-q", "--set", "training.all_reduce=bf16"))) == (0, "")
+    assert 0 < difference(tmp_path / "fp32", tmp_path / "bf16") < 0.01
 
 
 @pytest.mark.slow
@@ -156,25 +144,6 @@ def test_torchrun_starts_ranks_too(corpus: Path, tmp_path: Path) -> None:
 
 
 # --- failures -----------------------------------------------------------------------------------------------------
-
-
-def wait_for_updates(run: Path, process: subprocess.Popen[str]) -> None:
-    """Wait until the run has saved a state."""
-    until = time.monotonic() + SECONDS
-    while not (run / "weights.safetensors").exists():
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-def ranks_of(process: subprocess.Popen[str]) -> list[int]:
-    """The process ids of the ranks that a command has started, in their order."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    places = {}
-    for child in map(int, children):
-        variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
-        places.update({int(entry[5:]): child for entry in variables if entry.startswith(b"RANK=")})
-    return [places[rank] for rank in sorted(places)]
 
 
 @pytest.mark.slow
@@ -239,23 +208,63 @@ def test_shares_are_disjoint_and_complete() -> None:
     assert [list(Ranks(rank, 4).share([7])) for rank in range(4)] == [[7], [], [], []]
 
 
+@pytest.fixture
+def two_ranks(tmp_path: Path) -> Iterator[Ranks]:
+    """The first of two ranks, whose group is this process alone: what it sends comes back."""
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
+    yield Ranks(0, 2)
+    distributed.destroy_process_group()
+
+
 @pytest.mark.parametrize("batches", [1, 4])
-def test_gradients_are_summed_once_per_update(corpus: Path, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
-    sums: list[int] = []
-    monkeypatch.setattr("torch.distributed.all_reduce", lambda tensor: sums.append(tensor.numel()))
-    step, pairs = toy_train_step(toy_recipe(corpus), ranks=Ranks(0, 2))
-    rows = np.arange(6 * batches, dtype=np.int32).reshape(batches, 6)
-    step.update(step.prepare(pairs, list(rows)), Clock(0, 0.0, 0.0, 0))
-    gradients = sum(weight.numel() for weight in step.model.parameters())
-    assert sums == [1, 3, gradients]  # before them, whether memory ran out, and the figures of the log
+def test_gradients_are_sent_once_per_update(corpus: Path, two_ranks: Ranks, batches: int) -> None:
+    sent: list[int] = []
+
+    def keep(gradients: Tensor) -> torch.futures.Future[Tensor]:
+        sent.append(gradients.numel())
+        future: torch.futures.Future[Tensor] = torch.futures.Future()
+        future.set_result(gradients)
+        return future
+
+    step, pairs = toy_train_step(toy_recipe(corpus), ranks=two_ranks)
+    step.parallel_model.register_comm_hook(None, lambda _, bucket: keep(bucket.buffer()))  # type: ignore[operator]
+    for update in range(2):  # the second one has buckets in the order of the backward pass
+        rows = np.arange(6 * batches, dtype=np.int32).reshape(batches, 6)
+        step.update(step.prepare(pairs, list(rows)), Clock(update, 0.0, 0.0, 0))
+        assert sum(sent) == sum(weight.numel() for weight in step.model.parameters())
+        sent.clear()
+
+
+def test_a_rank_without_a_pair_adds_nothing(corpus: Path, two_ranks: Ranks) -> None:
+    step, pairs = toy_train_step(toy_recipe(corpus), ranks=Ranks(1, two_ranks.count))
+    before = {name: weight.clone() for name, weight in step.weights.items()}
+    group = step.prepare(pairs, [np.array([3], dtype=np.int32)])
+    assert not group.has_pairs
+    stats = step.update(group, Clock(0, 0.0, 0.0, 0))
+    assert all(torch.equal(weight, before[name]) for name, weight in step.weights.items())
+    assert stats.read().nll == 0
+
+
+def test_a_batch_too_large_for_one_rank_ends_the_training(
+    corpus: Path, tmp_path: Path, two_ranks: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others wait for its gradients, so none of them can leave the batch out."""
+    monkeypatch.setattr("nmt.training.trainer.open_ranks", lambda _: nullcontext(two_ranks))
+    monkeypatch.setattr(TrainStep, "_compute_gradient", raise_out_of_memory)
+    with pytest.raises(DataError, match=r"does not fit into memory.*training\.batch_tokens") as failure:
+        train(recipe_file(corpus, tmp_path), tmp_path / "run", device=CPU, quiet=True)
+    assert "go on with" in str(failure.value)
+    assert load_state(tmp_path / "run").progress["update"] == 0
+
+
+def raise_out_of_memory(*_: object) -> NoReturn:
+    raise torch.OutOfMemoryError
 
 
 def test_a_process_alone_needs_nobody() -> None:
-    model = torch.nn.Linear(2, 1)
-    model.weight.grad = torch.ones(1, 2)
-    ALONE.sum_gradients(model, torch.zeros(3))
-    assert model.weight.grad.tolist() == [[1.0, 1.0]]
-    assert model.bias.grad is None
+    losses = torch.ones(3)
+    ALONE.sum_losses(losses)
+    assert losses.tolist() == [1, 1, 1]
     assert ALONE.sum([1, 2.5]) == [1, 2.5]
     assert ALONE.gather("x") == ["x"]
     assert ALONE.from_first(lambda: 3) == 3
@@ -279,9 +288,22 @@ def test_the_command_to_resume_has_the_number_of_processes(monkeypatch: pytest.M
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert resume_command(Path("run"), CPU).startswith("torchrun --nproc-per-node 2 -m nmt train run/recipe.yaml")
-    monkeypatch.setenv(launch.RENDEZVOUS, "file:///x")
+    monkeypatch.setenv(launch.LAUNCHED, "1")
     assert resume_command(Path("run"), CPU).endswith("--processes 4")
     assert "--device cuda --processes 4" in resume_command(Path("run"), torch.device("cuda:0"))
+
+
+def test_ranks_that_torchrun_restarts_go_on_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not goes_on_by_itself(tmp_path)
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "False")
+    assert goes_on_by_itself(tmp_path)
+    assert not goes_on_by_itself(tmp_path / "new")
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    with pytest.raises(UsageError, match="TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"):
+        goes_on_by_itself(tmp_path)
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "0")
+    assert not goes_on_by_itself(tmp_path)
 
 
 def test_each_rank_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,9 +25,10 @@ def test_every_example_runs(
     (tmp_path / "mine.yaml").write_text(dump_recipe(toy.recipe(tmp_path, training={"updates": 1})))
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "example"}
-    assert len(BLOCKS) == 6
+    assert len(BLOCKS) == 7
     for number, block in enumerate(BLOCKS, start=1):
         exec(compile(block, f"API.md, block {number}", "exec"), names)
+    assert len(names["pairs"]["de"]) == 2
     assert names["best"].ids == (4,)
     assert names["best"].log_probability == pytest.approx(-0.616186)
     assert len(names["sampled"].hypotheses) == 4

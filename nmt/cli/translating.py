@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nmt.cli.clustering import check_engine, translate_files
 from nmt.cli.interactive import is_conversation, show_alignment, typed_lines
 from nmt.cli.options import (
     GPU_WINDOW,
@@ -86,10 +87,12 @@ def translate(
         list[Path], argument("Model (folder, .zip, hf:owner/name); several: an ensemble.", "MODEL", default=False)
     ],
     source: Annotated[
-        Path, option("Lines of text, a table, or sacrebleu:SET/PAIR.", "FILE", "--input", "-i", default="stdin")
+        Path,
+        option("Text, a table (column en), or sacrebleu:SET/PAIR.", "FILE", "--input", "-i", default="stdin"),
     ] = STANDARD,
     output: Annotated[
-        Path, option("File to write; .gz, .xz, .zst and .bz2 compress.", "FILE", "--output", "-o", default="stdout")
+        Path,
+        option("File (.gz, .xz, .zst, .bz2); unfinished: FILE.part.", "FILE", "--output", "-o", default="stdout"),
     ] = STANDARD,
     to: To = None,
     form: Annotated[
@@ -149,6 +152,12 @@ def translate(
     shard: Annotated[
         str | None, machine_option("Translate part I of N; concatenate the outputs.", "I/N", default="all")
     ] = None,
+    engine: Annotated[
+        Literal["local", "ray"], machine_option("local, or ray: cluster, -i 'IN/*' -o OUT.", "NAME")
+    ] = "local",
+    address: Annotated[
+        str | None, machine_option("Cluster of Ray, as in HOST:6379.", "HOST:PORT", default="this machine")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Translate text line by line.
@@ -156,20 +165,11 @@ def translate(
     Examples:
       echo "A man is riding a horse." | nmt translate runs/bahdanau
       nmt translate runs/a runs/b -i test.en -o test.de --beam-size 10
-
-    Details:
-
-    Tables need a column such as en. Unfinished output: FILE.part. Speed: --prune 2 --horizon 2.
     """
     is_typed = is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD
     links_path = None if is_shown else alignments
-    for path in (output, links_path):
-        check_not_input(path, (source, lexicon))
-    if links_path is not None and links_path.absolute() == output.absolute():
-        raise UsageError(
-            "Translations and --alignments cannot go to the same place: name another file for one of them."
-        )
+    _check_outputs(output, links_path, (source, lexicon))
     if protect and alignments is not None:
         raise UsageError("--alignments numbers the words that a model reads, which --protect changes: leave out one.")
     beam_options = {"beam-size": beam_size, "horizon": horizon, "prune": prune}
@@ -181,6 +181,8 @@ def translate(
         is_sampling=sampled,
         search_options={**beam_options, "mbr": mbr_samples},
     )
+    local = {"alignments": alignments, "devices": devices, "shard": shard, "threads": threads, "window": window}
+    check_engine(engine, address, {**local, "device": None if device == "auto" else device}, (source, output))
     device = device_of_process(device) if devices is None else _own_device(devices, device, shard, output)
     part = Shard.of_rank() if shard is None else Shard.parse(shard)
     quiet = quiet or (shard is None and part.number > 1)
@@ -194,8 +196,8 @@ def translate(
     has_attention = bundles[0].recipe.model.has_attention
     is_linked = alignments is not None or (form == "jsonl" and has_attention and not protect)
     unknown = unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown)
-    translator = build_translator(
-        bundles,
+    build = partial(
+        build_translator,
         precision=precision,
         decoding={
             "beam_size": beam_size,
@@ -211,13 +213,18 @@ def translate(
         batch_tokens=batch_tokens,
         alignments=is_linked,
         replace_unknown=unknown,
-        shortlist=shortlist,
+        shortlist=shortlist and shortlist.absolute(),
         sampling=sampling,
         split_sentences=split_sentences,
         protect=protect,
         to=to,
         window=1 if window is None and is_terminal(source) else window,  # a typed line is translated at once
     )
+    translator = build(bundles)
+    writer = TranslationWriter(form, n_best=n_best, scores=scores, is_linked=is_linked)
+    if engine == "ray":
+        translate_files(source, output, models, build, writer, languages=direction, address=address, quiet=quiet)
+        return
     language, _ = direction
     source = input_file(source, direction)
     with ExitStack() as stack:
@@ -236,7 +243,6 @@ def translate(
         translations = with_progress(
             translator.stream(own, first_line=first), "translating", total=total, quiet=is_hidden
         )
-        writer = _Writer(form, n_best=n_best, scores=scores, is_linked=is_linked)
         text_file.writelines(writer.header() if part.number == 1 else ())
         for number, translation in enumerate(translations, start=first):
             links = writer.links(translation, number)
@@ -247,6 +253,16 @@ def translate(
                 links_file.flush()
             for rank in range(len(translation.hypotheses) if is_shown else 0):
                 show_alignment(translation, rank)
+
+
+def _check_outputs(output: Path, links: Path | None, inputs: Sequence[Path | None]) -> None:
+    """Raise UsageError if an output is an input, or both outputs go to the same place."""
+    for path in (output, links):
+        check_not_input(path, inputs)
+    if links is not None and links.absolute() == output.absolute():
+        raise UsageError(
+            "Translations and --alignments cannot go to the same place: name another file for one of them."
+        )
 
 
 def _own_device(devices: str, device: str, shard: str | None, output: Path) -> str:
@@ -299,7 +315,7 @@ def _sampling(
 
 
 @dataclass(frozen=True)
-class _Writer:
+class TranslationWriter:
     """Formats translations and their links."""
 
     form: OutputFormat
@@ -308,10 +324,19 @@ class _Writer:
     is_linked: bool
     """Whether word links are written."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a line of input gives a line that is its translation alone."""
+        return self.form == "text" and self.n_best is None and not self.scores
+
     def header(self) -> Iterator[bytes]:
         """The header of a table."""
         if self.form == "tsv":
             yield b"line\trank\tscore\tlog_probability\ttext\n"
+
+    def line(self, translation: Translation, number: int) -> Iterator[bytes]:
+        """The output for one line of input."""
+        return self.translations(translation, number, self.links(translation, number))
 
     def links(self, translation: Translation, number: int) -> list[Links | None]:
         """The word links of each hypothesis of a line; None if it is too long, or if no alignments are written."""
@@ -324,7 +349,7 @@ class _Writer:
         return links
 
     def translations(self, translation: Translation, number: int, links: Sequence[Links | None]) -> Iterator[bytes]:
-        """The output for one line of input."""
+        """The output for one line of input, with its links."""
         lines: Iterable[str]
         match self.form:
             case "text":

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from email.message import Message
 from email.parser import Parser
@@ -64,7 +65,7 @@ def test_the_wheel_holds_compiled_kernels_for_the_systems_that_its_name_says(dis
         binary = {name for name in archive.namelist() if name.endswith((".so", ".o"))}
     assert binary in [set(), {library}]
     tag = r"py3-none-manylinux_2_\d+_(x86_64|aarch64)" if binary else "py3-none-any"
-    assert re.fullmatch(rf"nmt-[\d.]+-{tag}\.whl", path.name)
+    assert re.fullmatch(rf"attentional_nmt-[\d.]+-{tag}\.whl", path.name)
 
 
 def test_the_platform_is_that_of_the_newest_function(tmp_path: Path) -> None:
@@ -87,6 +88,21 @@ def test_an_index_is_told_addresses_platforms_and_versions(distributions: Path) 
     assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= classifiers
     assert {"Operating System :: POSIX :: Linux", "Operating System :: MacOS"} <= classifiers
     assert {"datasets<6,>=4", "matplotlib<4,>=3.9"} <= set(fields.get_all("Requires-Dist", []))
+
+
+def test_every_install_command_names_this_distribution_and_its_extras() -> None:
+    """`nmt` alone would install somebody else's package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    folders = ("nmt", "recipes", "tools", "tests")
+    paths = [
+        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".yaml")
+    ]
+    pages = [path.read_text(encoding="utf-8") for path in (*paths, *ROOT.glob("*.md"))]
+    pattern = re.compile(r"""pip install ["'\\]*([\w-]*nmt)\b(?:\\?\[(\w+))?""")
+    commands = [found for page in pages for found in pattern.findall(page)]
+    assert len(commands) > 15
+    assert {name for name, _ in commands} == {project["name"]}
+    assert {extra for _, extra in commands} - {""} <= set(project["optional-dependencies"])
 
 
 def test_relative_links_become_text_and_relative_pictures_nothing() -> None:

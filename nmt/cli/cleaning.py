@@ -51,7 +51,7 @@ def clean_corpus(
     side, and a pair counts for the first rule that it breaks. A rule on one side applies to both.
 
     Lengths are in words, which are what spaces separate; in a recipe --max-length and --max-ratio are in tokens, because there
-    are subwords. --language needs `pip install "nmt[langid]"`, and gives short lines low probabilities: try 0.1 first.
+    are subwords. --language needs `pip install "attentional-nmt[langid]"`, and gives short lines low probabilities: try 0.1 first.
 
     Stdout has the number of pairs by rule, stderr up to three samples of each with their line numbers. A file gets its name
     once it is complete, and none is overwritten.

@@ -174,7 +174,7 @@ def _cluster(address: str | None, *, quiet: bool) -> Iterator[Any]:
     try:
         import ray.data
     except ImportError:
-        raise UsageError("--engine ray needs Ray: pip install 'nmt[ray]'.") from None
+        raise UsageError("--engine ray needs Ray: pip install 'attentional-nmt[ray]'.") from None
     try:
         if address is not None:
             host, _, port = address.rpartition(":")

@@ -68,7 +68,7 @@ def list_corpora(
     NAME-PAIR stands for one corpus per language pair, as opus-100-de-en; `nmt corpora info NAME` lists the pairs. A corpus
     that is "local only" can neither be fetched nor derived again, so you need a copy to reproduce figures measured on it.
     The test sets of sacreBLEU are corpora too, as sacrebleu:wmt14/en-de, and what mtdata knows, as
-    mtdata:Statmt-europarl-10-deu-eng, whose text is not verified: --search finds its names (`pip install "nmt[mtdata]"`).
+    mtdata:Statmt-europarl-10-deu-eng, whose text is not verified: --search finds its names (`pip install "attentional-nmt[mtdata]"`).
     """
     if search is not None:
         _list_names(search.split())

@@ -56,7 +56,7 @@ def tune(
     Details:
 
     The first trial is the recipe itself. The others change sizes of vocabulary, layers and batches, dropout, learning rate, label
-    smoothing and the number of updates, as optuna (`pip install "nmt[tune]"`) chooses from the trials before; one that is worse
+    smoothing and the number of updates, as optuna (`pip install "attentional-nmt[tune]"`) chooses from the trials before; one that is worse
     than others were after as many updates ends early. The first metric of training.validation decides.
 
     The folder gets the recipe of the best trial, `best.yaml`, and a model folder for each trial under `runs/`; the table on stdout
@@ -70,7 +70,7 @@ def tune(
     try:
         from nmt.comparison.tuning import BEST, Tuning
     except ModuleNotFoundError:
-        raise UsageError('`nmt tune` needs optuna: install it with pip install "nmt[tune]".') from None
+        raise UsageError('`nmt tune` needs optuna: install it with pip install "attentional-nmt[tune]".') from None
     from nmt.comparison import plan
     from nmt.comparison.runs import Share, stoppable
     from nmt.runtime.cores import at_most_cores, usable_cores

@@ -94,7 +94,9 @@ def _index() -> Any:
         with _unheard():
             import mtdata
     except ImportError:
-        raise UsageError('The corpora of mtdata need the package mtdata: pip install "nmt[mtdata]".') from None
+        raise UsageError(
+            'The corpora of mtdata need the package mtdata: pip install "attentional-nmt[mtdata]".'
+        ) from None
     _folder().mkdir(parents=True, exist_ok=True)
     path = mtdata.cached_index_file = _folder() / mtdata.cached_index_file.name
     if not path.exists():

@@ -200,5 +200,7 @@ def identifier() -> Any:
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError:
-        raise UsageError("The filter 'language' needs the package py3langid: pip install \"nmt[langid]\".") from None
+        raise UsageError(
+            "The filter 'language' needs the package py3langid: pip install \"attentional-nmt[langid]\"."
+        ) from None
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

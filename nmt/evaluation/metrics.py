@@ -287,7 +287,7 @@ def published_form(lines: Iterable[str], language: str | None) -> list[str]:
     try:
         moses = importlib.import_module("sacremoses")
     except ImportError:
-        raise UsageError('The published form needs sacremoses: pip install "nmt[moses]".') from None
+        raise UsageError('The published form needs sacremoses: pip install "attentional-nmt[moses]".') from None
     languages = set(moses.corpus.NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
     if language not in languages:
         raise UsageError(f"Moses has no rules for the language '{language}', only for {', '.join(sorted(languages))}.")

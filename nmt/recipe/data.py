@@ -41,8 +41,8 @@ class FiltersConfig(Section):
     scripts: bool = False
     """Whether more than half of the letters of a side must be of the scripts that its language is written in."""
     language: Share | None = None
-    """Least probability that a side is in its language, by py3langid (`pip install "nmt[langid]"`); null keeps all. Short lines get low
-    probabilities: 0.1 removes 0.7 % of the English lines of Tatoeba, 0.5 removes 7 %."""
+    """Least probability that a side is in its language, by py3langid (`pip install "attentional-nmt[langid]"`); null keeps all. Short lines
+    get low probabilities: 0.1 removes 0.7 % of the English lines of Tatoeba, 0.5 removes 7 %."""
 
 
 def _from_locator(value: object) -> object:

@@ -152,9 +152,8 @@ def _usage(address: str, bundle: Bundle) -> Iterator[str]:
     source, target = data.directions[0]
     command, argument = (f" --to {target}", f', to="{target}"') if len(data.targets) > 1 else ("", "")
     yield "## Use"
-    yield (
-        f"```sh\npip install nmt\nnmt translate {address}{command} -i input.{source} -o output.{target}\nnmt info {address}\n```"
-    )
+    translate = f"nmt translate {address}{command} -i input.{source} -o output.{target}"
+    yield f"```sh\npip install attentional-nmt\n{translate}\nnmt info {address}\n```"
     yield (
         f'```python\nimport nmt\n\ntranslation = nmt.load("{address}"{argument}).translate("A sentence to translate.")\n'
         f"{shown}\n```"

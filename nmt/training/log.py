@@ -209,6 +209,6 @@ def _open_summary_writer(run: Path, done: int) -> SummaryWriter:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise UsageError(
-            'training.tensorboard needs the package tensorboard: pip install "nmt[tensorboard]".'
+            'training.tensorboard needs the package tensorboard: pip install "attentional-nmt[tensorboard]".'
         ) from None
     return SummaryWriter(str(run / "tensorboard"), purge_step=done + 1 if done else None)

@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Two nodes of one core."""
-    utilities = pytest.importorskip("ray.cluster_utils", reason="needs Ray: pip install 'nmt[ray]'")
+    utilities = pytest.importorskip("ray.cluster_utils", reason="needs Ray: pip install 'attentional-nmt[ray]'")
     cluster = utilities.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     cluster.add_node(num_cpus=1)
     yield cluster

@@ -203,5 +203,5 @@ def test_nothing_is_fetched_where_that_is_off(server: Server) -> None:
 def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "mtdata", None)
     monkeypatch.setenv("NMT_CACHE", str(tmp_path))
-    with pytest.raises(UsageError, match=r'need the package mtdata: pip install "nmt\[mtdata\]"'):
+    with pytest.raises(UsageError, match=r'need the package mtdata: pip install "attentional-nmt\[mtdata\]"'):
         load_corpus("mtdata:G-zip-1-deu-eng", source="de", target="en")

@@ -162,6 +162,7 @@ def test_without_its_package_the_sentence_says_what_to_install(monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "py3langid", None)
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     with pytest.raises(
-        UsageError, match=r'^The filter \'language\' needs the package py3langid: pip install "nmt\[langid\]"\.$'
+        UsageError,
+        match=r'^The filter \'language\' needs the package py3langid: pip install "attentional-nmt\[langid\]"\.$',
     ):
         text_rules(FiltersConfig(language=0.5), ("en", "de"))

@@ -57,7 +57,7 @@ def test_what_is_not_certain_is_read(tmp_path: Path, texts: Sequence[Sequence[st
 
 @pytest.mark.parametrize("unknown", [None, "en", "de"])
 def test_text_in_the_languages_of_each_other_is_refused_for_training(tmp_path: Path, unknown: str | None) -> None:
-    pytest.importorskip("py3langid", reason="needs the extra langid: pip install nmt[langid]")
+    pytest.importorskip("py3langid", reason="needs the extra langid: pip install attentional-nmt[langid]")
     corpus = load_corpus("sample:train", source="en", target="de")
     texts, names = (corpus.source[:200], corpus.target[:200]), tuple("xx" if n == unknown else n for n in ("en", "de"))
     right = write(tmp_path, texts, (names[0], names[1]))

@@ -222,7 +222,7 @@ def test_published_form_of_an_unknown_language_is_refused() -> None:
 
 def test_published_form_says_how_to_install_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacremoses", None)
-    with pytest.raises(UsageError, match=r'pip install "nmt\[moses\]"'):
+    with pytest.raises(UsageError, match=r'pip install "attentional-nmt\[moses\]"'):
         published_form(["a"], "en")
 
 

@@ -257,7 +257,7 @@ def test_without_the_extra_a_sentence_says_what_to_install(model: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
     assert ended.returncode == 2
-    assert ended.stderr == 'nmt: `nmt serve` needs the package uvicorn: pip install "nmt[serve]".\n'
+    assert ended.stderr == 'nmt: `nmt serve` needs the package uvicorn: pip install "attentional-nmt[serve]".\n'
 
 
 def test_the_process_that_answers_imports_no_torch() -> None:

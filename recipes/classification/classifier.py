@@ -1,6 +1,6 @@
 """A classifier of texts whose attention shows which words it read. `colors_animals.py` and `csv_labels.py` use it.
 
-    h_1 ... h_S = Encoder(words)                                       a bidirectional GRU
+    h_1 ... h_S = Encoder(words)                                       a bidirectional GRU, or the embeddings alone
     alpha_j = softmax_j(score(q, h_j)),  c = sum_j alpha_j h_j         the query q is learned
     p(label | text) = sigmoid(w_label^T tanh(W c))
 
@@ -29,6 +29,7 @@ PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
 """Ids: the first two are no words."""
 ATTENTIONS = ("additive", "scaled-dot", "4-heads", "mean", "last")
 """Ways to make one vector of the annotations. The last two are without attention: their mean, and the encoder's last state."""
+ENCODERS = ("gru", "none")
 
 
 class ScaledDotScore(DotScore):
@@ -68,6 +69,11 @@ def read_last(encoded: EncoderOutput) -> tuple[Float[Tensor, "B A"], Float[Tenso
     return encoded.final[:, -1], torch.zeros_like(encoded.mask.unsqueeze(1), dtype=torch.float)
 
 
+def embeddings_alone(embedded: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"]) -> EncoderOutput:
+    """The embeddings as annotations: a text is then a set of words, whose order nothing knows."""
+    return EncoderOutput(embedded, mask, final=embedded.new_zeros(len(mask), 1, 0), cell=None)
+
+
 def build_reading(attention: str, width: int) -> tuple[Callable[[EncoderOutput], tuple[Tensor, Tensor]], int]:
     """What makes a context of annotations, and how many times as wide as they are the context is."""
     match attention:
@@ -84,14 +90,22 @@ def build_reading(attention: str, width: int) -> tuple[Callable[[EncoderOutput],
 
 
 class Classifier(nn.Module):
-    """p(label | text) of each label. If not `masked`, padding is read as if it were a word."""
+    """p(label | text) of each label. If not `masked`, padding is read as if it were a word. Without an encoder there is no last state."""
 
-    def __init__(self, words: int, labels: int, *, attention: str, masked: bool = True, size: int = 32) -> None:
+    def __init__(
+        self, words: int, labels: int, *, attention: str, encoder: str = "gru", masked: bool = True, size: int = 32
+    ) -> None:
         super().__init__()
         width, self.masked = 2 * size, masked
+        size = size if encoder == "gru" else width
         self.embedding, self.dropout = TokenEmbedding(FIRST_WORD + words, size, scale=size**0.5), nn.Dropout(DROPOUT)
         nn.init.normal_(self.embedding.weight, std=size**-0.5)
-        self.encoder = Encoder(EncoderConfig(hidden=size), embedding=size, dropout=DropoutConfig(annotations=0))
+        no_dropout = DropoutConfig(annotations=0)
+        self.encoder = (
+            Encoder(EncoderConfig(hidden=size), embedding=size, dropout=no_dropout)
+            if encoder == "gru"
+            else embeddings_alone
+        )
         self.read, heads = build_reading(attention, width)
         self.output = nn.Sequential(nn.Linear(heads * width, width), nn.Tanh(), nn.Linear(width, labels))
 

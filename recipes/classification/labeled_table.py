@@ -21,7 +21,7 @@ def read_lines(path: Path | None) -> list[str]:
     if path is None:
         return []
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
+        return path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from None
 

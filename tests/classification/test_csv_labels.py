@@ -3,8 +3,10 @@
 import csv
 import gzip
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 from csv_labels import WORD, key, main
@@ -58,15 +60,43 @@ def test_sentiment_is_learned_reported_and_drawn(run: Inside, sentiment: Path, t
     assert is_png(picture)
 
 
-def test_new_lines_are_classified(run: Inside, sentiment: Path, tmp_path: Path) -> None:
-    new = tmp_path / "new.txt"
-    new.write_text("the plot was superb\n\nin the house we saw a DREADFUL day\n", encoding="utf-8")
+def test_new_lines_are_classified_also_by_a_kept_classifier(run: Inside, sentiment: Path, tmp_path: Path) -> None:
+    new, kept = tmp_path / "new.txt", tmp_path / "kept.pt"
+    new.write_text("the plot was superb\n\nin the\x85house we saw a DREADFUL day\n", encoding="utf-8")
     options = ["--text", "review", "--label", "sentiment", "--epochs", 4]
-    output, errors = run(sentiment, *options, "--classify", new)
-    labels, lines = zip(*(line.split("\t") for line in output.splitlines()), strict=True)
-    assert lines == tuple(new.read_text(encoding="utf-8").splitlines())
+    output, errors = run(sentiment, *options, "--classify", new, "--save", kept)
+    labels, probabilities, lines, words = zip(*(line.split("\t") for line in output[:-1].split("\n")), strict=True)
+    assert lines == ("the plot was superb", "", "in the\x85house we saw a DREADFUL day")
     assert (labels[0], labels[2]) == ("positive", "negative")
+    assert float(dict(pair.split(":") for pair in probabilities[2].split(" "))["negative"]) > 0.9
+    weights = {word: float(weight) for word, weight in (pair.split(":") for pair in words[2].split(" "))}
+    assert max(weights, key=weights.__getitem__) == "DREADFUL"
+    assert sum(weights.values()) == pytest.approx(1, abs=0.01)
     assert "| positive |" in errors
+    assert run("--load", kept, "--classify", new) == (output, "")
+    assert run.sentence("--load", new, "--classify", new).startswith(f"{new} is no classifier that --save has written")
+
+
+@pytest.mark.parametrize("attention", ["additive", "4-heads", "mean"])
+def test_words_without_an_encoder_are_a_set(run: Inside, sentiment: Path, tmp_path: Path, attention: str) -> None:
+    new = tmp_path / "new.txt"
+    new.write_text("the plot was superb\nsuperb was plot the\n")
+    options = ["--text", "review", "--label", "sentiment", "--epochs", 4, "--encoder", "none", "--attention", attention]
+    output, errors = run(sentiment, *options, "--classify", new)
+    first, second = (line.split("\t") for line in output.splitlines())
+    assert first[:2] == second[:2]
+    assert sorted(first[3].split(" ")) == sorted(second[3].split(" "))
+    assert all(float(figure) > 0.9 for row in cells(errors) for figure in row[2:])
+
+
+def test_several_seeds_give_a_mean_and_an_interval(run: Inside, sentiment: Path) -> None:
+    output, _ = run(sentiment, "--text", "review", "--label", "sentiment", "--epochs", 2, "--seeds", 3)
+    found = re.search(r"Right over 3 seeds: ([\d.]+)% ± ([\d.]+)% \(two standard errors\); each: (.+)\.", output)
+    assert found
+    shares = [float(share.removesuffix("%")) for share in found[3].split(" ")]
+    assert len(shares) == 3
+    assert float(found[1]) == pytest.approx(mean(shares), abs=0.1)
+    assert float(found[2]) == pytest.approx(2 * stdev(shares) / 3**0.5, abs=0.1)
 
 
 def test_several_columns_are_labels_of_which_a_text_has_any(run: Inside, tmp_path: Path) -> None:
@@ -122,8 +152,23 @@ def test_a_wrong_table_is_one_sentence(run: Inside, sentiment: Path, tmp_path: P
 
 
 def test_a_command_without_columns_is_refused(run: Inside, sentiment: Path) -> None:
-    _, errors = run(sentiment, "--text", "review", status=2)
-    assert errors.splitlines()[-1].endswith("error: the following arguments are required: --label")
+    cases: list[tuple[list[object], str]] = [
+        ([sentiment, "--text", "review"], "the following arguments are required: --label"),
+        (["--label", "sentiment"], "the following arguments are required: table, --text"),
+        (["--load", "x.pt"], "--load classifies the lines of --classify, without a table"),
+        (
+            [sentiment, "--load", "x.pt", "--classify", "y"],
+            "--load classifies the lines of --classify, without a table",
+        ),
+        (
+            [sentiment, "--text", "a", "--label", "b", "--encoder", "none", "--attention", "last"],
+            "choose another one for --encoder none",
+        ),
+        ([sentiment, "--text", "a", "--label", "b", "--save", "no/such"], "--save: there is no folder no"),
+    ]
+    for options, sentence in cases:
+        _, errors = run(*options, status=2)
+        assert errors.splitlines()[-1].endswith(sentence)
 
 
 def test_words_are_known_without_capitals_and_outer_punctuation() -> None:

@@ -1,0 +1,59 @@
+"""The pages of the tour run from top to bottom, as programs and as notebooks."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands import ROOT
+
+TOUR = ROOT / "recipes/tour"
+PAGES = sorted(TOUR.glob("*.py"))
+
+
+def test_the_readme_lists_every_page() -> None:
+    listed = re.findall(r"^\| \[.+?\]\((.+?)\)", (TOUR / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert listed == [page.name for page in PAGES]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_runs_as_a_program(page: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error", str(page)]
+    ended = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=170, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_runs_as_a_notebook_whose_text_says_what_its_cells_print(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jupytext = pytest.importorskip("jupytext", reason="needs the extra notebook")
+    nbclient = pytest.importorskip("nbclient", reason="needs the extra notebook")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    notebook = jupytext.read(page)
+    nbclient.NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    printed = " ".join(texts_of(notebook))
+    said = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    own = re.sub(r"\(http.*?\)|(section|equation|Figure|Table) [\d.]+", "", said)
+    assert [number for number in re.findall(r"\d+\.\d+", own) if number not in printed] == []
+    pictures = [
+        output for cell in notebook.cells for output in cell.get("outputs", ()) if "image/png" in output.get("data", {})
+    ]
+    assert pictures
+
+
+def texts_of(notebook: Any) -> list[str]:
+    """What the cells have printed."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return [output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs]

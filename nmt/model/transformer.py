@@ -162,12 +162,15 @@ class TransformerEncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config.embedding, config.feed_forward)
         self.around_attention, self.around_feed_forward = Residual(config), Residual(config)
 
-    def forward(self, values: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S E"]:
+    def forward(
+        self, values: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"]
+    ) -> tuple[Float[Tensor, "B S E"], Float[Tensor, "B K S S"]]:
+        """The output, and the weights of each head: row i is what position i reads."""
         normed = self.around_attention.before(values)
-        contexts, _ = self.attention(normed, *self.attention.keys_and_values(normed), mask.unsqueeze(1))
+        contexts, weights = self.attention(normed, *self.attention.keys_and_values(normed), mask.unsqueeze(1))
         values = self.around_attention.after(values, contexts)
         output = self.feed_forward(self.around_feed_forward.before(values))
-        return self.around_feed_forward.after(values, output)
+        return self.around_feed_forward.after(values, output), weights
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -229,13 +232,20 @@ class TransformerModel(TranslationModel[TransformerMemory, TransformerState]):
         initialize_ends_(self.source_embedding, self.target_embedding, self.output, config.tie)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerMemory:
-        values = self.embed(self.source_embedding, source, first=0)
-        for layer in self.encoder:
-            values = layer(values, source_mask)
-        annotations = self.encoder_norm(values)
+        annotations, _ = self.read(source, source_mask)
         layers = cast("Iterable[TransformerDecoderLayer]", self.decoder)
         each = (layer.attention.keys_and_values(annotations) for layer in layers)
         return TransformerMemory(tuple(LayerMemory(keys, values, source_mask) for keys, values in each))
+
+    def read(
+        self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
+    ) -> tuple[Float[Tensor, "B S E"], list[Float[Tensor, "B K S S"]]]:
+        """The annotations, and the weights of the self-attention of each layer."""
+        values, weights = self.embed(self.source_embedding, source, first=0), []
+        for layer in self.encoder:
+            values, layer_weights = layer(values, mask)
+            weights.append(layer_weights)
+        return self.encoder_norm(values), weights
 
     def start(self, memory: TransformerMemory) -> TransformerState:
         """The state before the first step: nothing is cached."""

@@ -16,6 +16,7 @@ import torch
 
 import nmt as package
 from nmt.bundle.folder import Bundle
+from nmt.decoding.self_attention import read_self_attention
 from nmt.errors import UsageError
 from nmt.model.transformer import TransformerModel
 from nmt.text.subwords import Subwords
@@ -239,3 +240,57 @@ def test_python_refuses_the_same(folder: Path) -> None:
     assert refused("transformer", head=1, posterior=True) == (
         "layer and head choose attention weights: leave them out, or posterior=True."
     )
+
+
+# --- self-attention -----------------------------------------------------------------------------------------------
+
+
+def read_self(folder: Path, line: str = SOURCE, **view: Any) -> package.Alignment:
+    return read_self_attention(Bundle.load(folder / "transformer"), line, **view)
+
+
+def test_self_attention_is_between_the_words_of_a_sentence(folder: Path) -> None:
+    heads = [read_self(folder, head=head).weights for head in (1, 2)]
+    mean = read_self(folder)
+    assert mean.source == mean.target == tuple(SOURCE.split())
+    np.testing.assert_allclose(mean.weights, (heads[0] + heads[1]) / 2, atol=1e-6)
+    assert np.abs(heads[0] - heads[1]).max() > 1e-3
+    assert (mean.weights.sum(axis=1) > 0.5).all()  # the rest is on the end mark
+    assert (mean.weights.sum(axis=1) < 1).all()
+    tokens = read_self(folder, layer=1, subwords=True)
+    np.testing.assert_allclose(tokens.weights, mean.weights, atol=1e-6)  # each word is a token here
+    assert tokens.source[0] == "▁the"
+
+
+def test_self_attention_is_drawn_for_one_head_or_all(folder: Path, tmp_path: Path) -> None:
+    for options, panels in (((), 1), (("--head", "2", "--layer", "1"), 1), (("--head", "all"), 2)):
+        output = tmp_path / "self.svg"
+        written = good(nmt("plot", "transformer", SOURCE, "--self", "-q", "-o", output, *options, cwd=folder))
+        assert written == f"{output}\n"
+        shown = texts(output)
+        assert shown.count("sees") == 2 * panels
+        assert ("head 2" in shown) == (panels == 2)
+    pages = tmp_path / "self.pdf"
+    good(nmt("plot", "transformer", "-i", "text.en", "--self", "-q", "-o", pages, cwd=folder))
+    assert len(page_sizes(pages)) == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "status", "sentence"),
+    [
+        ("recurrent", "", 2, "Only the encoder of a Transformer attends to itself"),
+        ("transformer", "--layer 2", 2, "There is no layer 2: the encoder has 1 layer."),
+        ("transformer", "--head 3", 2, "There is no head 3: each layer has 2 heads."),
+        ("transformer", "--target a", 2, "--self shows one sentence and no translation: leave out --target."),
+        ("transformer", "--n-best 2", 2, "leave out --n-best"),
+        ("transformer", "-o page.html", 2, "--self draws pictures"),
+    ],
+)
+def test_self_attention_that_cannot_be_drawn(
+    folder: Path, model: str, options: str, status: int, sentence: str
+) -> None:
+    assert sentence in bad(nmt("plot", model, SOURCE, "--self", *options.split(), cwd=folder), status)
+
+
+def test_an_empty_sentence_has_no_self_attention(folder: Path) -> None:
+    assert bad(nmt("plot", "transformer", " ", "--self", cwd=folder), 1) == "The sentence to plot is empty."

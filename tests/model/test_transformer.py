@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -50,6 +51,24 @@ def test_a_model_agrees_with_the_equations(norm: str, settings: dict[str, Any]) 
     tree = tree_of(norm=norm, **settings)
     sources = [[min(token, TARGET_SIZE - 1) for token in source] for source in PADDED]
     assert_model_agrees(random_transformer(tree), tree, reference.seq2seq, sources, list(TARGETS))
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_self_attention_of_the_encoder(norm: str) -> None:
+    tree = tree_of(norm=norm, encoder={"layers": 3})
+    model = random_transformer(tree)
+    source = torch.tensor([[4, 5, 1, 3], [6, 3, 0, 0]])
+    with torch.no_grad():
+        annotations, weights = model.read(source, source != 0)
+    assert len(weights) == 3
+    for row, length in enumerate((4, 2)):
+        words = [*model.source_embedding(source[row, :length]).detach().numpy()]
+        parameters = {name: weight.numpy() for name, weight in model.state_dict().items()}
+        expected, alphas = reference.read(words, tree, parameters)
+        for layer in range(3):
+            close(weights[layer][row, :, :length, :length].transpose(0, 1), alphas[layer])
+            assert not weights[layer][row, :, :length, length:].any()
+        close(annotations[row, :length], np.array(expected))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

@@ -49,19 +49,27 @@ def normed(x: Array, weights: Weights) -> Array:
 
 def encode(words: list[Array], settings: dict[str, Any], weights: Weights) -> list[Array]:
     """The annotations of one sentence (3.1)."""
-    pre = settings["norm"] == "pre"
+    return read(words, settings, weights)[0]
+
+
+def read(words: list[Array], settings: dict[str, Any], weights: Weights) -> tuple[list[Array], Array]:
+    """The annotations, and the weights of the self-attention [layers S heads S]."""
+    pre, alphas = settings["norm"] == "pre", []
     values = [word + position_encoding(p, len(word)) for p, word in enumerate(words)]
     for depth in range(settings["encoder"]["layers"]):
         layer = under(weights, f"encoder.{depth}")
         first, second = (under(layer, f"around_{name}.norm") for name in ("attention", "feed_forward"))
         attention = under(layer, "attention")
-        read = [normed(x, first) for x in values] if pre else values
-        values = [x + multi_head(y, read, settings["heads"], attention)[0] for x, y in zip(values, read, strict=True)]
+        inputs = [normed(x, first) for x in values] if pre else values
+        outputs = [multi_head(y, inputs, settings["heads"], attention) for y in inputs]
+        alphas.append([own for _, own in outputs])
+        values = [x + context for x, (context, _) in zip(values, outputs, strict=True)]
         values = values if pre else [normed(x, first) for x in values]
         network = under(layer, "feed_forward")
         values = [x + feed_forward(normed(x, second) if pre else x, network) for x in values]
         values = values if pre else [normed(x, second) for x in values]
-    return [normed(x, under(weights, "encoder_norm")) for x in values] if pre else values
+    annotations = [normed(x, under(weights, "encoder_norm")) for x in values] if pre else values
+    return annotations, np.array(alphas)
 
 
 def decode(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -60,6 +60,9 @@ def plot(
     posterior: Annotated[
         bool, option("Show the posterior alignment given the target words, not the attention.", "", "--posterior")
     ] = False,
+    self_attention: Annotated[
+        bool, option("Show what the words of SENTENCE read of each other, in a Transformer.", "", "--self")
+    ] = False,
     layer: AttentionLayer = None,
     head: Annotated[
         Any,
@@ -82,7 +85,7 @@ def plot(
     ] = None,
     dpi: Annotated[float, _picture_option("Dots per inch of a PNG.", "N")] = 150,
     compare: Annotated[
-        Path | None, option("A second model beside the first.", "MODEL", default="none", panel="Page")
+        Path | None, option("A second model beside the first, on a page.", "MODEL", default="none")
     ] = None,
     device: Device = "auto",
     threads: Threads = None,
@@ -107,24 +110,25 @@ def plot(
     from nmt.cli.plotting.page import write_page
     from nmt.cli.plotting.picture import Picture
     from nmt.cli.plotting.request import read_request
+    from nmt.cli.plotting.self_attention import check_options, draw_self_attention, heads_to_draw
     from nmt.plotting.explorer import is_page
-    from nmt.plotting.style import file_format
 
+    if self_attention:
+        others = {"target": target, "reference": reference, "force": force, "gold": gold, "posterior": posterior}
+        check_options(
+            output, {**others, "compare": compare, "beam-size": beam_size, "n-best": n_best > 1, "rank": rank}
+        )
+        request, [bundle] = read_request(sentences or [], source, to=to), load_models([model], device)
+        _check_count(request, output, ranks=1, heads=heads_to_draw(bundle, head))
+        view = {"layer": layer, "head": head, "to": to, "subwords": subwords}
+        draw_self_attention(output, bundle, request.sources, view, style=style, font=font, dpi=dpi)
+        typer.echo(output)
+        return
     page = is_page(output)
     folders = [model] if compare is None else [model, compare]
-    if page:
-        for name, value in {"--n-best": n_best > 1, "--rank": rank, "--subwords": subwords, "--font": font}.items():
-            if value:
-                shows = "a page shows the best translation of each sentence, its words and its subwords"
-                raise UsageError(f"{name} is for pictures: {shows}.")
-    else:
-        file_format(output)
-        if compare is not None:
-            raise UsageError(f"--compare is for pages: write to a name that ends with .html, not to '{output}'.")
-    if posterior and (layer is not None or head is not None):
-        raise UsageError("--layer and --head choose attention weights: leave them out, or --posterior.")
-    if page and head == _ALL:
-        raise UsageError("--head all is for pictures: a page shows one alignment of each sentence by each model.")
+    for_pictures = {"--n-best": n_best > 1, "--rank": rank, "--subwords": subwords, "--font": font}
+    _check_format(output, compare, for_pictures)
+    _check_attention(posterior=posterior, layer=layer, head=head, page=page)
     ranks = range(n_best) if rank is None else range(rank - 1, rank)
     request = read_request(
         sentences or [], source, to=to, target=target, reference=reference, gold=gold, force=force, posterior=posterior
@@ -150,6 +154,30 @@ def plot(
     else:
         Picture(request, ranks, subwords, style, font, dpi).write(output, readers, quiet=quiet)
     typer.echo(output)
+
+
+def _check_format(output: Path, compare: Path | None, for_pictures: Mapping[str, object]) -> None:
+    """Raise UsageError for options of the other format, picture or page."""
+    from nmt.plotting.explorer import is_page
+    from nmt.plotting.style import file_format
+
+    if is_page(output):
+        for name, value in for_pictures.items():
+            if value:
+                shows = "a page shows the best translation of each sentence, its words and its subwords"
+                raise UsageError(f"{name} is for pictures: {shows}.")
+        return
+    file_format(output)
+    if compare is not None:
+        raise UsageError(f"--compare is for pages: write to a name that ends with .html, not to '{output}'.")
+
+
+def _check_attention(*, posterior: bool, layer: int | None, head: Any, page: bool) -> None:
+    """Raise UsageError for a choice of attention that cannot be shown."""
+    if posterior and (layer is not None or head is not None):
+        raise UsageError("--layer and --head choose attention weights: leave them out, or --posterior.")
+    if page and head == _ALL:
+        raise UsageError("--head all is for pictures: a page shows one alignment of each sentence by each model.")
 
 
 def _check_ranks(n_best: int, rank: int | None, *, forced: bool) -> None:

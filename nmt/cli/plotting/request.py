@@ -73,11 +73,11 @@ def read_request(
     sentences: Sequence[str],
     source: Path | None,
     *,
-    target: str | None,
-    reference: Path | None,
-    gold: Path | None,
-    force: bool,
-    posterior: bool,
+    target: str | None = None,
+    reference: Path | None = None,
+    gold: Path | None = None,
+    force: bool = False,
+    posterior: bool = False,
     to: str | None = None,
 ) -> Request:
     """Read the sentences from the command line or from files. Raises UsageError or DataError."""

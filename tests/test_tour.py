@@ -24,7 +24,7 @@ def test_the_readme_lists_every_page() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_runs_as_a_program(page: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT), "NMT_TOUR_SHORT": "1"}
     command = [sys.executable, "-W", "error", str(page)]
     ended = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=170, check=False

@@ -24,12 +24,10 @@ from torch.nn.utils.rnn import pad_sequence
 from nmt.model import AdditiveScore, DotScore, Encoder, EncoderOutput, Score, TokenEmbedding, masked_softmax
 from nmt.recipe import DropoutConfig, EncoderConfig
 
-RATE, BATCH, DROPOUT = 0.02, 32, 0.1
-PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
-"""Ids: the first two are no words."""
+RATE, BATCH, DROPOUT, SIZE = 0.02, 32, 0.1, 32
+PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2  # ids: the first two are no words
 ATTENTIONS = ("additive", "scaled-dot", "4-heads", "mean", "last")
 """Ways to make one vector of the annotations. The last two are without attention: their mean, and the encoder's last state."""
-ENCODERS = ("gru", "none")
 
 
 class ScaledDotScore(DotScore):
@@ -52,8 +50,7 @@ class LearnedQueries(nn.Module):
         self.score, self.queries = score, nn.Parameter(spread * torch.randn(heads, width))
 
     def forward(self, encoded: EncoderOutput) -> tuple[Float[Tensor, "B KA"], Float[Tensor, "B K S"]]:
-        queries = self.queries.expand(len(encoded.mask), -1, -1)
-        scores = self.score(queries, self.score.keys(encoded.annotations))
+        scores = self.score(self.queries.expand(len(encoded.mask), -1, -1), self.score.keys(encoded.annotations))
         weights = masked_softmax(scores, encoded.mask.unsqueeze(1))
         return (weights @ encoded.annotations).flatten(1), weights
 
@@ -67,11 +64,6 @@ def read_mean(encoded: EncoderOutput) -> tuple[Float[Tensor, "B A"], Float[Tenso
 def read_last(encoded: EncoderOutput) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B 1 S"]]:
     """c is the state of each direction after it has read all words: no word has a weight."""
     return encoded.final[:, -1], torch.zeros_like(encoded.mask.unsqueeze(1), dtype=torch.float)
-
-
-def embeddings_alone(embedded: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"]) -> EncoderOutput:
-    """The embeddings as annotations: a text is then a set of words, whose order nothing knows."""
-    return EncoderOutput(embedded, mask, final=embedded.new_zeros(len(mask), 1, 0), cell=None)
 
 
 def build_reading(attention: str, width: int) -> tuple[Callable[[EncoderOutput], tuple[Tensor, Tensor]], int]:
@@ -92,27 +84,22 @@ def build_reading(attention: str, width: int) -> tuple[Callable[[EncoderOutput],
 class Classifier(nn.Module):
     """p(label | text) of each label. If not `masked`, padding is read as if it were a word. Without an encoder there is no last state."""
 
-    def __init__(
-        self, words: int, labels: int, *, attention: str, encoder: str = "gru", masked: bool = True, size: int = 32
-    ) -> None:
+    def __init__(self, words: int, labels: int, *, attention: str, encoder: str = "gru", masked: bool = True) -> None:
         super().__init__()
-        width, self.masked = 2 * size, masked
-        size = size if encoder == "gru" else width
+        self.masked, width, size = masked, 2 * SIZE, SIZE if encoder == "gru" else 2 * SIZE
         self.embedding, self.dropout = TokenEmbedding(FIRST_WORD + words, size, scale=size**0.5), nn.Dropout(DROPOUT)
         nn.init.normal_(self.embedding.weight, std=size**-0.5)
-        no_dropout = DropoutConfig(annotations=0)
-        self.encoder = (
-            Encoder(EncoderConfig(hidden=size), embedding=size, dropout=no_dropout)
-            if encoder == "gru"
-            else embeddings_alone
-        )
+        gru = Encoder(EncoderConfig(hidden=size), embedding=size, dropout=DropoutConfig(annotations=0))
+        self.encoder = gru if encoder == "gru" else None  # then the embeddings are the annotations: a set of words
         self.read, heads = build_reading(attention, width)
         self.output = nn.Sequential(nn.Linear(heads * width, width), nn.Tanh(), nn.Linear(width, labels))
 
     def forward(self, ids: Int[Tensor, "B S"]) -> tuple[Float[Tensor, "B C"], Float[Tensor, "B K S"]]:
         """The logit of each label, and the weights alpha_j of each head."""
         mask = ids != PADDING if self.masked else torch.ones_like(ids, dtype=torch.bool)
-        context, weights = self.read(self.encoder(self.dropout(self.embedding(ids)), mask))
+        embedded = self.dropout(self.embedding(ids))
+        alone = EncoderOutput(embedded, mask, final=embedded[:, :0], cell=None)
+        context, weights = self.read(alone if self.encoder is None else self.encoder(embedded, mask))
         return self.output(context), weights
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
-from csv_labels import WORD, key, main
+from csv_labels import main
 from labeled_table import read_rows
+from text_classifier import WORD, key
 
 from tests.classification.programs import Inside, cells, is_png
 

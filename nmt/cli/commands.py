@@ -38,7 +38,10 @@ class Commands(OverviewHelp, TyperGroup):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the command line and exit: 0 is success, 1 a problem with data, 2 a wrong command."""
-        sys.exit(self._status(*args, **{**extra, "prog_name": "nmt", "standalone_mode": False}))
+        try:
+            sys.exit(self._status(*args, **{**extra, "prog_name": "nmt", "standalone_mode": False}))
+        finally:
+            _drop_unwritable_messages()
 
     def _status(self, *args: Any, **extra: Any) -> int:
         try:
@@ -70,6 +73,15 @@ class Commands(OverviewHelp, TyperGroup):
             what = f"use {error.filename}" if error.filename else "write to standard output"
             raise DataError(f"Cannot {what}: {error.strerror or error}.") from error
         return result
+
+
+def _drop_unwritable_messages() -> None:
+    """Drop messages that a full disk has kept in the buffer: Python would end with status 120 because of them."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _check_current_folder() -> None:

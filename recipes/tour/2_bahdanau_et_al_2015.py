@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 2. Bahdanau et al. 2015
 #
-# *Neural Machine Translation by Jointly Learning to Align and Translate* ([arXiv 1409.0473](https://arxiv.org/abs/1409.0473)) compares two
+# *Neural Machine Translation by Jointly Learning to Align and Translate* ([arXiv](https://arxiv.org/abs/1409.0473)) compares two
 # translators. `RNNencdec` squeezes a sentence into one vector of fixed length; `RNNsearch` keeps a vector for each word and attends to
 # them. This page trains a small one of each, follows a sentence through the equations of the second, and ends with the two pictures of the
 # paper: an alignment, and how each model does on longer sentences.

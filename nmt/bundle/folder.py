@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -151,14 +151,22 @@ class Bundle:
         if not isinstance(config, TransformerModelConfig) or not isinstance(model, TransformerModel):
             raise UsageError(_NO_CHOICE)
         layer = config.alignment_layer if layer is None else layer
-        check_counts({"layer": layer, "head": 1 if head is None else head})
-        if layer > config.decoder.layers:
-            raise UsageError(f"There is no layer {layer}: the decoder has {counted(config.decoder.layers, 'layer')}.")
-        if head is not None and head > config.heads:
-            raise UsageError(f"There is no head {head}: each layer has {counted(config.heads, 'head')}.")
+        check_layer_and_head(layer, head, config, "decoder")
         choice = {"alignment_layer": layer, "alignment_head": head}
         recipe = self.recipe.model_copy(update={"model": config.model_copy(update=choice)})
         return replace(self, recipe=recipe, model=model.attending(layer, head))
+
+
+def check_layer_and_head(
+    layer: int, head: int | None, config: TransformerModelConfig, stack: Literal["encoder", "decoder"]
+) -> None:
+    """Raise UsageError if a Transformer has no such layer in its encoder or decoder, or no such head, counted from 1."""
+    layers = getattr(config, stack).layers
+    check_counts({"layer": layer, "head": 1 if head is None else head})
+    if layer > layers:
+        raise UsageError(f"There is no layer {layer}: the {stack} has {counted(layers, 'layer')}.")
+    if head is not None and head > config.heads:
+        raise UsageError(f"There is no head {head}: each layer has {counted(config.heads, 'head')}.")
 
 
 def choose_attention(bundles: Sequence[Bundle], layer: int | None, head: int | None) -> list[Bundle]:

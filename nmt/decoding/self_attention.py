@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import torch
 
 from nmt.alignment.token_weights import between_words
 from nmt.alignment.weights import Alignment
-from nmt.bundle.folder import Bundle
+from nmt.bundle.folder import Bundle, check_layer_and_head
 from nmt.decoding.members import language_tag
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import device_of
 from nmt.model.transformer import TransformerModel
 from nmt.recipe import TransformerModelConfig
-from nmt.runtime.arguments import check_counts
-from nmt.runtime.wording import counted
 from nmt.text.normalization import Normalizer
 from nmt.text.subwords import EOS
 from nmt.text.words import words_of
@@ -46,22 +46,17 @@ def read_self_attention(
     config, model = bundle.recipe.model, bundle.model.eval()
     if not isinstance(config, TransformerModelConfig) or not isinstance(model, TransformerModel):
         raise UsageError("Only the encoder of a Transformer attends to itself; a recurrent one reads word after word.")
-    layers, heads = config.encoder.layers, config.heads
-    layer = layers if layer is None else layer
-    check_counts({"layer": layer, "head": 1 if head is None else head})
-    if layer > layers:
-        raise UsageError(f"There is no layer {layer}: the encoder has {counted(layers, 'layer')}.")
-    if head is not None and head > heads:
-        raise UsageError(f"There is no head {head}: each layer has {counted(heads, 'head')}.")
+    layer = config.encoder.layers if layer is None else layer
+    check_layer_and_head(layer, head, config, "encoder")
     text = Normalizer(bundle.recipe.data.normalization)(line)
     ids, tag = bundle.source.encode(text), language_tag(bundle, to)
     if not ids:
         raise DataError("The sentence to plot is empty.")
     source = torch.tensor([[*tag, *ids, EOS]], device=device_of(model))
-    _, weights = model.read(source, torch.ones_like(source, dtype=torch.bool))
-    own = weights[layer - 1][0]
-    chosen = own.mean(0) if head is None else own[head - 1]
-    between = chosen[len(tag) :, len(tag) :].cpu().numpy()
+    layers = model.read(source, torch.ones_like(source, dtype=torch.bool))
+    [heads] = next(islice(layers, layer - 1, None))[1]
+    weights = heads.mean(0) if head is None else heads[head - 1]
+    between = weights[len(tag) :, len(tag) :].cpu().numpy()
     if subwords:
         tokens = tuple(bundle.source.tokens(ids))
         return Alignment(between[: len(ids), : len(ids)], tokens, tokens)

@@ -11,7 +11,7 @@ The alignment is that of one decoder layer: the mean of its heads, or one of the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -232,20 +232,21 @@ class TransformerModel(TranslationModel[TransformerMemory, TransformerState]):
         initialize_ends_(self.source_embedding, self.target_embedding, self.output, config.tie)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerMemory:
-        annotations, _ = self.read(source, source_mask)
+        for values, _ in self.read(source, source_mask):
+            annotations = values
+        annotations = self.encoder_norm(annotations)
         layers = cast("Iterable[TransformerDecoderLayer]", self.decoder)
         each = (layer.attention.keys_and_values(annotations) for layer in layers)
         return TransformerMemory(tuple(LayerMemory(keys, values, source_mask) for keys, values in each))
 
     def read(
         self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
-    ) -> tuple[Float[Tensor, "B S E"], list[Float[Tensor, "B K S S"]]]:
-        """The annotations, and the weights of the self-attention of each layer."""
-        values, weights = self.embed(self.source_embedding, source, first=0), []
+    ) -> Iterator[tuple[Float[Tensor, "B S E"], Float[Tensor, "B K S S"]]]:
+        """The output of each layer of the encoder, and the weights of its self-attention, which only the caller keeps."""
+        values = self.embed(self.source_embedding, source, first=0)
         for layer in self.encoder:
-            values, layer_weights = layer(values, mask)
-            weights.append(layer_weights)
-        return self.encoder_norm(values), weights
+            values, weights = layer(values, mask)
+            yield values, weights
 
     def start(self, memory: TransformerMemory) -> TransformerState:
         """The state before the first step: nothing is cached."""

@@ -59,7 +59,8 @@ def test_the_self_attention_of_the_encoder(norm: str) -> None:
     model = random_transformer(tree)
     source = torch.tensor([[4, 5, 1, 3], [6, 3, 0, 0]])
     with torch.no_grad():
-        annotations, weights = model.read(source, source != 0)
+        values, weights = zip(*model.read(source, source != 0), strict=True)
+        annotations = model.encoder_norm(values[-1])
     assert len(weights) == 3
     for row, length in enumerate((4, 2)):
         words = [*model.source_embedding(source[row, :length]).detach().numpy()]

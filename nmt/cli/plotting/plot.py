@@ -110,7 +110,7 @@ def plot(
     from nmt.cli.plotting.page import write_page
     from nmt.cli.plotting.picture import Picture
     from nmt.cli.plotting.request import read_request
-    from nmt.cli.plotting.self_attention import check_options, draw_self_attention, heads_to_draw
+    from nmt.cli.plotting.self_attention import check_options, draw_self_attention
     from nmt.plotting.explorer import is_page
 
     if self_attention:
@@ -119,9 +119,10 @@ def plot(
             output, {**others, "compare": compare, "beam-size": beam_size, "n-best": n_best > 1, "rank": rank}
         )
         request, [bundle] = read_request(sentences or [], source, to=to), load_models([model], device)
-        _check_count(request, output, ranks=1, heads=heads_to_draw(bundle, head))
-        view = {"layer": layer, "head": head, "to": to, "subwords": subwords}
-        draw_self_attention(output, bundle, request.sources, view, style=style, font=font, dpi=dpi)
+        heads = _heads_of_encoder(bundle, head)
+        _check_count(request, output, ranks=1, heads=len(heads))
+        view = {"layer": layer, "to": to, "subwords": subwords}
+        draw_self_attention(output, bundle, request.sources, heads, view, style=style, font=font, dpi=dpi)
         typer.echo(output)
         return
     page = is_page(output)
@@ -233,6 +234,13 @@ def _views(bundle: Bundle, layer: int | None, head: Any) -> list[tuple[str, Bund
     heads = range(1, _transformer(bundle.attending(layer)).heads + 1) if head == _ALL else [head]
     views = [bundle.attending(layer, number) for number in heads]
     return [(_transformer(view).aligned_by, view) for view in views]
+
+
+def _heads_of_encoder(bundle: Bundle, head: Any) -> list[tuple[str, int | None]]:
+    """The heads of the self-attention that a picture shows, with their names: all heads', one, or their mean, which need none."""
+    if head != _ALL:
+        return [("", head)]
+    return [(f"head {number}", number) for number in range(1, getattr(bundle.recipe.model, "heads", 1) + 1)]
 
 
 def _transformer(bundle: Bundle) -> TransformerModelConfig:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from nmt.errors import UsageError
 
 if TYPE_CHECKING:
     from nmt.bundle.folder import Bundle
-    from nmt.plotting.heatmap import Heatmap
 
 
 def check_options(output: Path, others: Mapping[str, object]) -> None:
@@ -25,39 +24,32 @@ def check_options(output: Path, others: Mapping[str, object]) -> None:
         raise UsageError("--self draws pictures: write to a .png, .svg or .pdf.")
 
 
-def heads_to_draw(bundle: Bundle, head: Any) -> int:
-    """How many matrices a sentence has."""
-    return getattr(bundle.recipe.model, "heads", 1) if head == "all" else 1
-
-
 def draw_self_attention(
-    output: Path, bundle: Bundle, sources: Sequence[str], view: Mapping[str, Any], **picture: Any
+    output: Path,
+    bundle: Bundle,
+    sources: Sequence[str],
+    heads: Sequence[tuple[str, int | None]],
+    view: Mapping[str, Any],
+    **picture: Any,
 ) -> None:
-    """Draw a matrix per sentence, or one of each head for `head: all`: one page per sentence in a PDF, else all in one figure.
+    """Draw a matrix of each sentence and head: one page per sentence in a PDF, else all in one figure.
 
     Args:
         output: the picture.
         bundle: the model.
         sources: the sentences.
-        view: `layer`, `head`, `to` and `subwords` as in `read_self_attention`.
+        heads: the heads as in `read_self_attention`, each with a title.
+        view: `layer`, `to` and `subwords` as there.
         picture: `style`, `font` and `dpi` as in `plot_heatmaps`.
     """
-    from nmt.plotting.heatmap import plot_heatmaps
+    from nmt.decoding.self_attention import read_self_attention
+    from nmt.plotting.heatmap import Heatmap, plot_heatmaps
     from nmt.plotting.style import file_format
 
-    pages = [list(_panels(bundle, line, dict(view))) for line in sources]
+    pages = [
+        [Heatmap(read_self_attention(bundle, line, head=head, **view), title) for title, head in heads]
+        for line in sources
+    ]
     if file_format(output) != "pdf":
         pages = [list(chain(*pages))]
     plot_heatmaps(pages, output, weights="self-attention weight", **picture)
-
-
-def _panels(bundle: Bundle, line: str, view: dict[str, Any]) -> Iterator[Heatmap]:
-    """The matrices of a sentence."""
-    from nmt.decoding.self_attention import read_self_attention
-    from nmt.plotting.heatmap import Heatmap
-
-    if view["head"] != "all":
-        yield Heatmap(read_self_attention(bundle, line, **view))
-        return
-    for head in range(1, heads_to_draw(bundle, "all") + 1):
-        yield Heatmap(read_self_attention(bundle, line, **{**view, "head": head}), f"head {head}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import groupby, islice
+from itertools import count, groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -17,7 +18,8 @@ from nmt.cli.options import load_models
 from nmt.cli.streams import STANDARD, check_not_input, count_lines, open_output, open_texts
 from nmt.data.pauses import without_pauses
 from nmt.errors import DataError, UsageError
-from nmt.runtime.progress import with_progress
+from nmt.runtime.files import discard
+from nmt.runtime.progress import is_watched, with_progress
 
 if TYPE_CHECKING:
     from nmt.bundle.folder import Bundle
@@ -78,7 +80,7 @@ def translate_files(
         DataError: a file cannot be read or written, or the cluster does not work.
     """
     paths = _files(pattern, folder, is_plain=writer.is_plain)
-    total = None if quiet else sum(count_lines(path) or 0 for path in paths)
+    total = sum(count_lines(path) or 0 for path in paths) if is_watched(quiet=quiet) else None
     with _cluster(address, quiet=quiet) as ray:
         places = [model.absolute() if model.exists() else model for model in models]  # actors work in another folder
         blocks = _translated(ray, paths, partial(_read, language=languages[0]), [places, build, writer])
@@ -109,13 +111,13 @@ def _files(pattern: Path, folder: Path, *, is_plain: bool) -> list[Path]:
     from nmt.data.tables import is_table
 
     pattern = pattern.expanduser()
-    found = Path(pattern.anchor or ".").glob(str(pattern.relative_to(pattern.anchor)))
-    paths = sorted(path.absolute() for path in found if path.is_file())
+    matches = Path(pattern.anchor or ".").glob(str(pattern.relative_to(pattern.anchor)))
+    paths = sorted(path.absolute() for path in matches if path.is_file())
     if not paths:
         raise UsageError(f"No file matches {pattern}: name files with -i, in quotes if there is a * in it.")
-    names = [path.name for path in paths]
+    names = Counter(path.name for path in paths)
     for path in paths:
-        if names.count(path.name) > 1:
+        if names[path.name] > 1:
             raise UsageError(f"Two files are called {path.name}: translate them into two folders.")
         if path.suffix == _PARQUET and not is_plain:
             raise UsageError(
@@ -130,11 +132,11 @@ def _files(pattern: Path, folder: Path, *, is_plain: bool) -> list[Path]:
 def _read(item: Row, language: str) -> Iterator[Row]:
     """The blocks of a file, as `nmt translate` reads its lines."""
     with open_texts(Path(item["path"]), language) as texts:
-        lines, first = without_pauses(texts), 1
-        while block := list(islice(lines, LINES)):
-            yield {"path": item["path"], "first": first, "lines": block}
-            first += len(block)
-        if first == 1:
+        lines = without_pauses(texts)
+        for first in count(1, LINES):
+            block = list(islice(lines, LINES))
+            if not block and first > 1:  # an empty file has one block too, so that it gets an output
+                return
             yield {"path": item["path"], "first": first, "lines": block}
 
 
@@ -193,14 +195,13 @@ def _cluster(address: str | None, *, quiet: bool) -> Iterator[Any]:
 @contextmanager
 def _silent_stderr() -> Iterator[None]:
     """A context without what compiled code writes on stderr."""
-    kept = os.dup(2)
+    stderr = os.dup(2)
     try:
-        with open(os.devnull, "wb") as nothing:
-            os.dup2(nothing.fileno(), 2)
+        discard(2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 def _write(blocks: Iterable[Row], path: Path, languages: tuple[str, str], header: Iterable[bytes]) -> None:

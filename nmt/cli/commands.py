@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from nmt.cli.help import OverviewHelp, ReadableHelp
 from nmt.errors import DataError, NmtError
 from nmt.runtime.cache import home_folder
+from nmt.runtime.files import discard
 from nmt.training.stopping import ending_signals, handling
 
 BROKEN_PIPE = 128 + 13
@@ -66,8 +67,8 @@ class Commands(OverviewHelp, TyperGroup):
             if sys.stdout is not None:
                 sys.stdout.flush()
         except OSError as error:
-            if sys.stdout is not None:  # so that buffered output does not fail again at exit
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if sys.stdout is not None:
+                discard(sys.stdout.fileno())  # so that buffered output does not fail again at exit
             if isinstance(error, BrokenPipeError):
                 raise typer.Exit(BROKEN_PIPE) from None
             what = f"use {error.filename}" if error.filename else "write to standard output"
@@ -81,7 +82,7 @@ def _drop_unwritable_messages() -> None:
         if sys.stderr is not None:
             sys.stderr.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        discard(sys.stderr.fileno())
 
 
 def _check_current_folder() -> None:

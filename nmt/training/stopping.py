@@ -11,6 +11,8 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Self
 
+from nmt.runtime.files import discard
+
 _HANGUP: int | None = getattr(signal, "SIGHUP", None)
 """The terminal was closed. Windows has no such signal."""
 
@@ -46,7 +48,7 @@ def _detach_closed_terminal() -> None:
             os.get_terminal_size(descriptor)
         except OSError as error:
             if error.errno == errno.EIO:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+                discard(descriptor)
 
 
 class Stop(BaseException):

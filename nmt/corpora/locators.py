@@ -88,7 +88,7 @@ def load_window(data: DataConfig, position: Position) -> tuple[ParallelCorpus, P
     if not len(corpus):
         raise DataError(f"The corpus {text.corpus} is empty.")
     refuse_swapped_scripts(corpus)
-    return corpus.normalized(Normalizer(data.normalization)), after
+    return _normalized(data, corpus), after
 
 
 def load_text(data: DataConfig, text: HeldOutText, *, fetch: bool = True) -> ParallelCorpus:
@@ -99,14 +99,15 @@ def load_text(data: DataConfig, text: HeldOutText, *, fetch: bool = True) -> Par
 def _mixed(data: DataConfig, value: object, texts: Sequence[TextConfig], *, fetch: bool = True) -> ParallelCorpus:
     """Texts of a recipe in its normal form with their tags; a single corpus without any is no mixture."""
     tags = list(map(data.tags, texts))
-    parts = [_normalized(data, text, fetch=fetch) for text in texts]
+    parts = []
+    for text in texts:
+        source, target = data.direction(text)
+        parts.append(_normalized(data, load_corpus(text.corpus, source=source, target=target, fetch=fetch)))
     return parts[0] if isinstance(value, str) and not any(tags) else mix(parts, tags)
 
 
-def _normalized(data: DataConfig, text: TextConfig, *, fetch: bool) -> ParallelCorpus:
-    """A text in its languages and the normal form of a recipe."""
-    source, target = data.direction(text)
-    corpus = load_corpus(text.corpus, source=source, target=target, fetch=fetch)
+def _normalized(data: DataConfig, corpus: ParallelCorpus) -> ParallelCorpus:
+    """A corpus in the normal form of a recipe. Raises DataError if its sides are swapped."""
     refuse_swapped_languages(corpus)
     return corpus.normalized(Normalizer(data.normalization))
 

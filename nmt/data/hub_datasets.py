@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ def read_window(
         raise DataError(f"'{locator}' cannot be streamed: write hf:owner/name:split or hf:owner/name/config:split.")
     dataset = _load_dataset(parts[1], parts[2], locator, advice=True, streaming=True).with_format("arrow")
     batches: list[tuple[list[str], ...]] = []
-    try:
+    with _explaining(locator, advice=True):
         if position is not None:
             dataset.load_state_dict(position)
         tables = dataset.iter(batch_size=min(ROWS, size))
@@ -69,10 +70,6 @@ def read_window(
                 return batches, None
             batches.append(tuple(map(one_line, batch)))
         return batches, dataset.state_dict()
-    except DataError:
-        raise
-    except Exception as error:  # noqa: BLE001 -- errors of hub, file system and readers share no base class
-        raise _failure(error, locator, advice=True) from None
 
 
 def _local_tables(folder: Path, locator: str, advice: bool) -> Mapping[str, Sequence[str]]:
@@ -102,10 +99,8 @@ def _rows_of_files(files: Mapping[str, Sequence[str]], split: str, names: Sequen
         if name in needed
     }
     lengths = {name: len(columns[name][0]) if name in columns else 0 for name in files}
-    try:
+    with _explaining(locator, advice=False):
         parts = ReadInstruction.from_spec(split).to_absolute(lengths)
-    except (ValueError, AssertionError) as error:
-        raise _failure(error, locator, advice=False) from None
     for part in parts:
         sides = (column.part(slice(part.from_, part.to)).batches(ROWS) for column in columns[part.splitname])
         yield from zip(*sides, strict=True)
@@ -115,12 +110,10 @@ def _first_tables(path: str, split: str, count: int, locator: str, advice: bool)
     """The first rows of a split, as they arrive."""
     dataset = _load_dataset(path, split, locator, advice, streaming=True)
     tables = dataset.with_format("arrow").iter(batch_size=ROWS)
-    try:
+    with _explaining(locator, advice=advice):
         while count > 0 and (table := next(tables, None)) is not None:  # `take` would read on, to the next file
             yield table[:count]
             count -= len(table)
-    except Exception as error:  # noqa: BLE001 -- errors of hub, file system and readers share no base class
-        raise _failure(error, locator, advice) from None
 
 
 def _load_dataset(path: str, split: str, locator: str, advice: bool, *, streaming: bool = False) -> Any:
@@ -140,14 +133,19 @@ def _load(function: str, *arguments: Any, locator: str, advice: bool, **options:
         raise DataError(f"{locator} needs the package datasets: install it with `pip install datasets`.") from None
     datasets.disable_progress_bars()
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of each attempt; the last error says why
-    try:
+    with _explaining(locator, advice=advice):
         return getattr(datasets, function)(*arguments, **options)
-    except Exception as error:  # noqa: BLE001 -- errors of hub, file system and builders share no base class
-        raise _failure(error, locator, advice) from None
 
 
-def _failure(error: Exception, locator: str, advice: bool) -> DataError:
-    return DataError(f"Cannot load {locator}: {_reason(error, advice)}")
+@contextmanager
+def _explaining(locator: str, *, advice: bool) -> Iterator[None]:
+    """A context whose errors become DataErrors that say why the data set cannot be loaded."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:  # noqa: BLE001 -- errors of hub, file system and readers share no base class
+        raise DataError(f"Cannot load {locator}: {_reason(error, advice)}") from None
 
 
 def _reason(error: Exception, advice: bool) -> str:

@@ -60,12 +60,8 @@ class TrainingText:
         data = recipe.data
         for languages in data.directions:  # before minutes are spent on subwords
             text_rules(data.filters, languages)
-        if data.stream is not None:
-            train, after = load_window(data, position)
-            valid = load_text(data, data.valid)
-            return cls(train, valid, stream=data.corpora[0].corpus, position=position, after=after)
-        train, valid = load_training_corpus(data), load_text(data, data.valid)
-        guided = recipe.training.guided_alignment
+        train, after = load_window(data, position) if data.stream else (load_training_corpus(data), None)
+        valid, guided = load_text(data, data.valid), recipe.training.guided_alignment
         return cls(
             train,
             valid,
@@ -74,6 +70,9 @@ class TrainingText:
             if any(data.similarities)
             else None,
             rare_words(train.untagged.source) if data.copying else (),
+            stream=data.corpora[0].corpus if data.stream else None,
+            position=position,
+            after=after,
         )
 
     def next_window(self, recipe: Recipe) -> TrainingText:

@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-import torch
 from pyarrow import parquet
 
-from nmt.training.trainer import train
 from tests.commands import NMT, ROOT, bad, good, nmt
-from tests.training.toy import recipe as toy_recipe
-from tests.training.toy import write_reversal
+from tests.training.toy import train_briefly
 
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
@@ -32,9 +29,7 @@ LINES = [f"{'abc'[n % 3]} {'defg'[n % 4]} {'h' * (n % 2)}".strip() for n in rang
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model."""
     folder = tmp_path_factory.mktemp("cluster")
-    write_reversal(folder, pairs=100, held_out=10)
-    recipe = toy_recipe(folder, training={"epochs": 1, "validation": {"metrics": "perplexity"}})
-    train(recipe, folder / "model", device=torch.device("cpu"), quiet=True)
+    train_briefly(folder)
     return folder
 
 

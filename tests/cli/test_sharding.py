@@ -9,14 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from nmt.cli.sharding import Shard
 from nmt.errors import UsageError
-from nmt.training.trainer import train
 from tests.commands import NMT, ROOT, bad, good, nmt
-from tests.training.toy import recipe as toy_recipe
-from tests.training.toy import write_reversal
+from tests.training.toy import train_briefly
 
 LINES = [f"{'abc'[n % 3]} {'defg'[n % 4]} {'h' * (n % 2)}".strip() for n in range(11)]
 
@@ -25,9 +22,7 @@ LINES = [f"{'abc'[n % 3]} {'defg'[n % 4]} {'h' * (n % 2)}".strip() for n in rang
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model and a text."""
     folder = tmp_path_factory.mktemp("shards")
-    write_reversal(folder, pairs=100, held_out=10)
-    recipe = toy_recipe(folder, training={"epochs": 1, "validation": {"metrics": "perplexity"}})
-    train(recipe, folder / "model", device=torch.device("cpu"), quiet=True)
+    train_briefly(folder)
     (folder / "text").write_text("".join(f"{line}\n" for line in LINES))
     (folder / "text.tsv").write_text("src\ttgt\n" + "".join(f"{line}\t\n" for line in LINES))
     return folder

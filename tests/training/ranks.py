@@ -72,11 +72,11 @@ def wait_for_updates(run: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
-def ranks_of(process: subprocess.Popen[str]) -> list[int]:
-    """The process ids of the ranks that a command has started, in their order."""
+def ranks_of(process: subprocess.Popen[str]) -> dict[int, int]:
+    """The process ids of the ranks that a command has started, by the number of the rank."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    places = {}
+    processes = {}
     for child in map(int, children):
         variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
-        places.update({int(entry[5:]): child for entry in variables if entry.startswith(b"RANK=")})
-    return [places[rank] for rank in sorted(places)]
+        processes.update({int(entry[5:]): child for entry in variables if entry.startswith(b"RANK=")})
+    return processes

@@ -54,8 +54,8 @@ def kill(node: subprocess.Popen[str]) -> None:
     """End a node as a power failure does."""
     ranks = ranks_of(node)
     node.kill()
-    for rank in ranks:
-        os.kill(rank, signal.SIGKILL)
+    for process in ranks.values():
+        os.kill(process, signal.SIGKILL)
     node.communicate(timeout=SECONDS)
 
 
@@ -200,16 +200,10 @@ def test_the_node_of_the_first_rank_is_lost_in_the_middle_of_a_save(
 
 def stop_while_saving(run: Path, nodes: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
     """Stop the first rank while it writes a file; returns its node."""
-    [(rank, node)] = [(rank, node) for node in nodes for rank in ranks_of(node) if number_of(rank) == 0]
+    [(process, node)] = [(ranks[0], node) for node in nodes if 0 in (ranks := ranks_of(node))]
     while True:
         wait_until(lambda: any(run.glob(".*.new")), *nodes)
-        os.kill(rank, signal.SIGSTOP)
+        os.kill(process, signal.SIGSTOP)
         if any(run.glob(".*.new")):
             return node
-        os.kill(rank, signal.SIGCONT)
-
-
-def number_of(rank: int) -> int:
-    """The number of a rank, by its process id."""
-    variables = Path(f"/proc/{rank}/environ").read_bytes().split(b"\0")
-    return next(int(entry[5:]) for entry in variables if entry.startswith(b"RANK="))
+        os.kill(process, signal.SIGCONT)

@@ -167,7 +167,7 @@ def test_a_killed_process_ends_the_run_with_one_sentence(
     assert status == 1
     assert errors.startswith(sentence)
     assert errors.count("\n") == 1
-    assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
+    assert not any(Path(f"/proc/{process}").exists() for process in ranks.values())
     Bundle.load(tmp_path / "run")
 
 
@@ -181,9 +181,9 @@ def test_ranks_save_and_end_when_their_launcher_is_killed(corpus: Path, tmp_path
     running.kill()
     running.communicate(timeout=SECONDS)  # both ranks have closed their output
     deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{rank}").exists() for rank in ranks) and time.monotonic() < deadline:
+    while any(Path(f"/proc/{process}").exists() for process in ranks.values()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
+    assert not any(Path(f"/proc/{process}").exists() for process in ranks.values())
     assert load_state(tmp_path / "run").progress["update"] > 0
 
 

@@ -12,6 +12,7 @@ from nmt.recipe import Recipe, parse_recipe
 from nmt.runtime.device import Precision
 from nmt.training.parallel import ALONE, Ranks
 from nmt.training.text import TrainingText
+from nmt.training.trainer import train
 from nmt.training.update import TrainStep
 
 CPU = torch.device("cpu")
@@ -27,6 +28,14 @@ def write_reversal(folder: Path, *, pairs: int = 1500, held_out: int = 60, longe
         (folder / f"{name}.tgt").write_text("".join(" ".join(reversed(line)) + "\n" for line in part))
     anti_diagonals = (" ".join(f"{i}-{len(line) - 1 - i}" for i in range(len(line))) for line in lines[:pairs])
     (folder / "train.align").write_text("".join(f"{links}\n" for links in anti_diagonals))
+
+
+def train_briefly(folder: Path) -> Path:
+    """Write a small reversal corpus and train a model on it for an epoch; returns the folder of the model."""
+    write_reversal(folder, pairs=100, held_out=10)
+    training = {"epochs": 1, "validation": {"metrics": "perplexity"}}
+    train(recipe(folder, training=training), folder / "model", device=CPU, quiet=True)
+    return folder / "model"
 
 
 def train_step(

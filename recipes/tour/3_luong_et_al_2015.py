@@ -2,9 +2,9 @@
 # # 3. Luong et al. 2015
 #
 # *Effective Approaches to Attention-based Neural Machine Translation* ([arXiv](https://arxiv.org/abs/1508.04025)) turns Bahdanau's decoder
-# around and asks which parts matter. The decoder first moves to its new state $h_t$, then attends with it, and one more layer joins the two:
+# around and asks which parts matter. The decoder first moves to its new state $h_t$, then attends with it; one more layer joins both:
 #
-# $$h_t = f(h_{t-1}, y_{t-1}) \qquad c_t = \sum_s a_t(s)\, \bar h_s \qquad \tilde h_t = \tanh(W_c [c_t; h_t]) \qquad \text{(equations 3, 5)}$$
+# $$h_t = f(h_{t-1}, y_{t-1}) \qquad c_t = \sum_s a_t(s)\, \bar h_s \qquad \tilde h_t = \tanh(W_c [c_t; h_t]) \quad \text{(3, 5)}$$
 #
 # The paper compares four scores, three windows, and one extra connection. This page takes them in turn.
 
@@ -55,7 +55,7 @@ for name, scores in by_module.items():
     print(f"{name:9}", scores)
 
 # %% [markdown]
-# By hand, each is one line. `concat` multiplies $W_a$ with $[h_t; \bar h_s]$, which is the sum of a product with each half: Bahdanau's score
+# By hand, each is one line. `concat` multiplies $W_a$ with $[h_t; \bar h_s]$, the sum of a product with each half: Bahdanau's score
 # in other words. `location` does not look at the words at all: each position has a row of $W_a$.
 
 # %%
@@ -83,7 +83,8 @@ print("by hand and by module: the same")
 # * **local-m** assumes that both languages run side by side: $p_t = t$.
 # * **local-p** predicts where to look, $p_t = S\, \sigma(v_p^\top \tanh(W_p h_t))$ (equation 9), and prefers words near that point:
 #
-# $$a_t(s) = \mathrm{align}(h_t, \bar h_s) \exp\left(-\frac{(s - p_t)^2}{2 \sigma^2}\right) \qquad \sigma = \frac{D}{2} \qquad \text{(equation 10)}$$
+# $$a_t(s) = \mathrm{align}(h_t, \bar h_s) \exp\left(-\frac{(s - p_t)^2}{2 \sigma^2}\right)
+# \qquad \sigma = \frac{D}{2} \qquad \text{(equation 10)}$$
 #
 # The same scores of ten steps over ten words, seen through each window with $D = 2$. Each row is a step, and white is not read at all.
 

@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +22,6 @@ import sacrebleu
 import torch
 
 import nmt
-from nmt.model import RecurrentModel
 from nmt.model.attention import Attention
 from nmt.model.readout import AttentionalReadout
 from nmt.model.scores import ConcatScore, DotScore, GeneralScore, LocationScore
@@ -93,7 +93,11 @@ SOURCE = STEPS = 10
 torch.manual_seed(3)
 queries, keys = torch.randn(1, STEPS, 8), 0.5 * torch.randn(1, SOURCE, 8)
 mask, positions = torch.ones(1, SOURCE, dtype=torch.bool), torch.arange(STEPS)[None]
-windows = {"global": None, "local-m": LocalMonotonicWindow(2), "local-p": LocalPredictiveWindow(8, half_width=2)}
+windows: dict[str, Any] = {
+    "global": None,
+    "local-m": LocalMonotonicWindow(2),
+    "local-p": LocalPredictiveWindow(8, half_width=2),
+}
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.6), sharey=True, layout="constrained")
 for axis, (name, window) in zip(axes, windows.items(), strict=True):
     attention = Attention(DotScore(), window)
@@ -207,7 +211,8 @@ for number, (name, settings) in enumerate(SYSTEMS.items()):
     translators[name] = nmt.load(FOLDER / str(number), "cpu")
     texts = [translation.text for translation in translators[name].translate(sources)]
     bleu = sacrebleu.corpus_bleu(texts, [references]).score
-    inputs = nmt.Bundle.load(FOLDER / str(number)).model.decoder.recurrence.inputs
+    trained: Any = nmt.Bundle.load(FOLDER / str(number)).model
+    inputs = trained.decoder.recurrence.inputs
     shapes = " + ".join(f"{key} {tuple(linear.weight.shape)}" for key, linear in inputs.items())
     print(f"{name:17} BLEU {bleu:4.1f}   the GRU reads {shapes}")
 
@@ -220,17 +225,16 @@ for number, (name, settings) in enumerate(SYSTEMS.items()):
 # %%
 line = "In the evening the young teacher opens the kitchen window for the neighbour."
 bundle = nmt.Bundle.load(FOLDER / "2")
-model = bundle.model
-assert isinstance(model, RecurrentModel)
-model.eval()
+model: Any = bundle.model.eval()
 ids = torch.tensor([[*bundle.source.encode(line), 3]])  # 3 is the end mark
 source_tokens = [*bundle.source.tokens(ids[0, :-1].tolist()), "</s>"]
-written, weights, centers, last = [], [], [], 2
+written, weights, centers = list[str](), list[np.ndarray](), list[float]()
+last = 2
 with torch.no_grad():
-    memory = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
-    decoder_state = model.start(memory)
+    encoded = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+    decoder_state = model.start(encoded)
     while len(written) < 30 and last != 3:
-        step = model.step(torch.tensor([last]), decoder_state, memory, torch.tensor([0]))
+        step = model.step(torch.tensor([last]), decoder_state, encoded, torch.tensor([0]))
         decoder_state, last = step.state, int(step.log_probs[:].argmax())
         written.append("</s>" if last == 3 else bundle.target.tokens([last])[0])
         weights.append(array(step.weights[0]))

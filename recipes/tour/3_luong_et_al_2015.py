@@ -204,12 +204,10 @@ SYSTEMS = {
 }
 pairs = list(nmt.load_corpus("sample:test", source="en", target="de"))[: 40 if SHORT else 300]
 sources, references = map(list, zip(*pairs, strict=True))
-translators = {}
 for number, (name, settings) in enumerate(SYSTEMS.items()):
     recipe = nmt.load_recipe("quickstart", [*COMMON, *settings])
-    result = nmt.train(recipe, FOLDER / str(number), device="cpu", quiet=True)
-    translators[name] = nmt.load(FOLDER / str(number), "cpu")
-    texts = [translation.text for translation in translators[name].translate(sources)]
+    nmt.train(recipe, FOLDER / str(number), device="cpu", quiet=True)
+    texts = [translation.text for translation in nmt.load(FOLDER / str(number), "cpu").translate(sources)]
     bleu = sacrebleu.corpus_bleu(texts, [references]).score
     trained: Any = nmt.Bundle.load(FOLDER / str(number)).model
     inputs = trained.decoder.recurrence.inputs
@@ -271,9 +269,9 @@ for name, (theirs, ours) in TABLE_4.items():
     print(f"{name:17} {theirs:14.1f} {ours:15.1f}")
 
 # %% [markdown]
-# In both columns the content-based scores lie close together. Ours have a margin of about 1.6 BLEU, so the order among them is no result.
-# `location`, which cannot see the words, is clearly last in ours and not in theirs. The gain of local-p does not show on captions of 12
-# words, of which a window of 21 leaves nothing out.
+# In both columns the content-based scores lie close together. Those of ours are within the margin of the test, so the order among
+# them is no result. `location`, which cannot see the words, is clearly last in ours and not in theirs. The gain of local-p does not show on
+# captions, of which a window of 21 tokens leaves little out.
 #
 # ## Exercises
 #

@@ -30,12 +30,11 @@ def write_reversal(folder: Path, *, pairs: int = 1500, held_out: int = 60, longe
     (folder / "train.align").write_text("".join(f"{links}\n" for links in anti_diagonals))
 
 
-def train_briefly(folder: Path) -> Path:
-    """Write a small reversal corpus and train a model on it for an epoch; returns the folder of the model."""
+def train_briefly(folder: Path) -> None:
+    """Write a small reversal corpus to a folder, and train its `model` for an epoch."""
     write_reversal(folder, pairs=100, held_out=10)
     training = {"epochs": 1, "validation": {"metrics": "perplexity"}}
     train(recipe(folder, training=training), folder / "model", device=CPU, quiet=True)
-    return folder / "model"
 
 
 def train_step(

@@ -215,6 +215,8 @@ for number, (name, settings) in enumerate(SYSTEMS.items()):
     print(f"{name:17} BLEU {bleu:4.1f}   the GRU reads {shapes}")
 
 # %% [markdown]
+# After so few updates the predicted window is behind: it must first learn where to look.
+#
 # ## Where a trained window looks
 #
 # One sentence, read by the model with the predicted window. Each row is a token that it writes, the bar is the window $[p_t - D, p_t + D]$,

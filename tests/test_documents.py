@@ -77,8 +77,11 @@ def relative_links(document: str) -> list[str]:
     return [target for target in re.findall(r"\]\(([^)\s]+)\)", document) if not target.startswith("https://")]
 
 
-def anchors(document: str) -> set[str]:
-    """The anchors that GitHub gives to the headings of a Markdown text."""
+def anchors(path: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a document, or to the lines of a program."""
+    document = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return {f"L{number}" for number in range(1, document.count("\n") + 1)}
     text = re.sub(r"^```.*?^```$", "", document, flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
@@ -90,7 +93,7 @@ def broken_links(path: Path) -> list[str]:
     for link in relative_links(path.read_text(encoding="utf-8")):
         name, _, anchor = link.partition("#")
         target = path.parent / name if name else path
-        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+        if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     return broken
 

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = (ROOT / "nmt/README.md").read_text(encoding="utf-8")
+CELLS = re.findall(r"\[([^\]]+)\]\(\.\./(recipes/tour/\w+\.py)#L(\d+)\)", DOCUMENT)
 ROWS = re.findall(r"^\| (.+) \| `([\w.]+)` \| `(\w+\.py)::(\w+)` \|$", DOCUMENT, re.MULTILINE)
 
 
@@ -27,6 +28,19 @@ def test_the_map_has_every_numbered_equation() -> None:
     assert [place for place in numbered if not re.search(rf"^\|[^|]*{re.escape(place)}", bahdanau, re.MULTILINE)] == []
     numbered = ("eq. 3", *(f"eq. {number}" for number in range(5, 11)), "3.1", "3.2", "3.3")
     assert [place for place in numbered if not re.search(rf"^\|[^|]*{re.escape(place)}\b", luong, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize(("place", "page", "line"), sorted(set(CELLS)))
+def test_a_place_leads_to_the_cell_that_shows_its_equation(place: str, page: str, line: str) -> None:
+    below = (ROOT / page).read_text(encoding="utf-8").splitlines()[int(line) - 1 :]
+    assert below[0] == "# %% [markdown]"
+    cell = " ".join(below[1:]).split("# %%", 1)[0]
+    numbers = [re.escape(number.removeprefix("eq. ")) for number in place.split(", ")]
+    assert re.search(rf"\([^()]*(?<![\d.])({'|'.join(numbers)})(?![\d.]*\d)[^()]*\)", cell)
+
+
+def test_most_equations_are_shown_in_the_tour() -> None:
+    assert len(CELLS) >= 20
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`([\w/]+(?:\.py|/))`", DOCUMENT))))

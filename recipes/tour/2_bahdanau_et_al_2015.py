@@ -106,9 +106,11 @@ for token, weight in zip([*bundle.source.tokens(ids[0, :-1].tolist()), "</s>"], 
 # %% [markdown]
 # ## The decoder
 #
-# $$s_i = f(s_{i-1}, y_{i-1}, c_i) \qquad p(y_i \mid y_{<i}, x) = g(y_{i-1}, s_i, c_i) \qquad \text{(equation 4)}$$
+# $$s_i = f(s_{i-1}, y_{i-1}, c_i) \quad \text{(section 3.1)} \qquad
+# p(y_i \mid y_{<i}, x) = g(y_{i-1}, s_i, c_i) \quad \text{(equation 4)}$$
 #
-# $f$ is a GRU, and $g$ begins with a maxout layer (A.2.2): of each pair of numbers the larger one stays.
+# $f$ is a GRU (A.1.1). It begins with $s_0 = \tanh(W_s \overleftarrow{h}_1)$, and $g$ with a maxout layer (A.2.2): of each pair of
+# numbers the larger one stays.
 
 # %%
 print(inspect.getsource(MaxoutReadout.forward))
@@ -147,8 +149,8 @@ plt.show()
 # %% [markdown]
 # ## Longer sentences (Figure 2)
 #
-# The paper's main claim: without attention, quality falls with the length of the sentence, because everything must fit into one vector.
-# Here are BLEU scores of test sentences by their number of words.
+# The paper's main claim: without attention (section 2.2), quality falls with the length of the sentence, because everything must fit into
+# one vector. Here are BLEU scores of test sentences by their number of words.
 
 # %%
 test = nmt.load_corpus("sample:test", source="en", target="de")

@@ -4,7 +4,9 @@
 # *Effective Approaches to Attention-based Neural Machine Translation* ([arXiv](https://arxiv.org/abs/1508.04025)) turns Bahdanau's decoder
 # around and asks which parts matter. The decoder first moves to its new state $h_t$, then attends with it; one more layer joins both:
 #
-# $$h_t = f(h_{t-1}, y_{t-1}) \qquad c_t = \sum_s a_t(s)\, \bar h_s \qquad \tilde h_t = \tanh(W_c [c_t; h_t]) \quad \text{(3, 5)}$$
+# $$h_t = f(h_{t-1}, y_{t-1}) \qquad c_t = \sum_s a_t(s)\, \bar h_s \qquad \tilde h_t = \tanh(W_c [c_t; h_t]) \text{ (equations 3, 5)}$$
+#
+# From it comes the next word, $p(y_t) = \mathrm{softmax}(W_s \tilde h_t)$ (equation 6).
 #
 # The paper compares four scores, three windows, and one extra connection. This page takes them in turn.
 
@@ -39,7 +41,8 @@ def array(tensor: torch.Tensor) -> np.ndarray:
 # %% [markdown]
 # ## Four scores
 #
-# How well does the state $h_t$ match the word at position $s$? Here is a state of three numbers, and a sentence of four words.
+# How well does the state $h_t$ match the word at position $s$? The paper tries four scores (section 3.1), of which a softmax makes the
+# weights $a_t(s)$ (equation 7). Here is a state of three numbers, and a sentence of four words.
 
 # %%
 torch.manual_seed(1)
@@ -56,7 +59,7 @@ for name, scores in by_module.items():
 
 # %% [markdown]
 # By hand, each is one line. `concat` multiplies $W_a$ with $[h_t; \bar h_s]$, the sum of a product with each half: Bahdanau's score
-# in other words. `location` does not look at the words at all: each position has a row of $W_a$.
+# in other words. `location` (equation 8) does not look at the words at all: each position has a row of $W_a$.
 
 # %%
 general, concat, location = modules["general"], modules["concat"], modules["location"]

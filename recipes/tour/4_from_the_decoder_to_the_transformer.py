@@ -2,7 +2,8 @@
 # # 4. From the decoder to the Transformer
 #
 # On the pages before, the state of a decoder asks, and the words of the source answer. *Attention Is All You Need*
-# (Vaswani et al. 2017, [arXiv](https://arxiv.org/abs/1706.03762)) lets every word ask. The equation stays what it was:
+# (Vaswani et al. 2017, [arXiv](https://arxiv.org/abs/1706.03762)) lets every word ask. The equation stays what it was, but for the
+# division by $\sqrt d$:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d}}\right) V \qquad \text{(equation 1)}$$
 #
@@ -13,9 +14,9 @@
 import inspect
 import os
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -79,8 +80,8 @@ print(inspect.getsource(ScaledDotAttention.forward))
 
 # %%
 torch.manual_seed(2)
-words, heads = torch.randn(1, 4, 6).double(), 2
-module = ScaledDotAttention(6, heads=heads).double()
+words = torch.randn(1, 4, 6).double()
+module = ScaledDotAttention(6, heads=2).double()
 everything = torch.ones(1, 1, 4, dtype=torch.bool)
 by_module, weights_of_heads = module(words, *module.keys_and_values(words), everything)
 
@@ -139,7 +140,7 @@ plt.show()
 
 # %%
 keys, values = module.keys_and_values(words)
-contexts, masked = module(words, keys, values, no_future(4, keys))
+_, masked = module(words, keys, values, no_future(4, keys))
 fig, axis = plt.subplots(figsize=(3.2, 3), layout="constrained")
 axis.imshow(np.where(array(no_future(4, keys)[0]) > 0, array(masked[0, 0]), np.nan), cmap="Blues", vmin=0, vmax=1)
 axis.set_xticks(range(4), WORDS)
@@ -168,15 +169,16 @@ recipe = nmt.load_recipe(
 nmt.train(recipe, FOLDER / "transformer", device="cpu", quiet=True)
 pairs = list(nmt.load_corpus("sample:test", source="en", target="de"))[: 40 if SHORT else 300]
 sources, references = map(list, zip(*pairs, strict=True))
+translator = nmt.load(FOLDER / "transformer", "cpu")
 
 
 def bleu(lines: list[str]) -> float:
-    translator = nmt.load(FOLDER / "transformer", "cpu")
     score: float = sacrebleu.corpus_bleu([each.text for each in translator.translate(lines)], [references]).score
     return score
 
 
-print(f"BLEU {bleu(sources):.1f}")
+ordered = bleu(sources)
+print(f"BLEU {ordered:.1f}")
 
 # %% [markdown]
 # The mask is why training is fast: the decoder computes the log-probabilities of all target tokens at once, and they are those of one step
@@ -227,7 +229,7 @@ plt.show()
 # %%
 FAR = 6
 distances = np.arange(-FAR, FAR + 1)
-profiles, shares_of = np.zeros((8, 2 * FAR + 1)), np.zeros(8)
+profiles = np.zeros((8, 2 * FAR + 1))
 names = [f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2, 3, 4)]
 for number in range(8):
     rows: dict[int, list[float]] = {distance: [] for distance in distances.tolist()}
@@ -238,8 +240,8 @@ for number in range(8):
             weights_there.extend(np.diagonal(read, distance))
         entropies.extend(-(read * np.log(read + 1e-9)).sum(1))
     profiles[number] = [np.mean(weights_there) for weights_there in rows.values()]
-    shares_of[number] = np.exp(np.mean(entropies))
-    print(f"{names[number]}   words that share a row: {shares_of[number]:4.1f}   itself {profiles[number, FAR]:.2f}")
+    sharing = np.exp(np.mean(entropies))
+    print(f"{names[number]}   words that share a row: {sharing:4.1f}   itself {profiles[number, FAR]:.2f}")
 fig, axis = plt.subplots(figsize=(7, 3.4), layout="constrained")
 picture = axis.imshow(profiles, cmap="Blues", vmin=0, aspect="auto")
 axis.set_yticks(range(8), names)
@@ -263,17 +265,14 @@ def no_positions(_first: int, embedded: torch.Tensor) -> torch.Tensor:
     return torch.zeros(embedded.shape[1:])
 
 
-ordered = bleu(sources)
 by_alphabet = bleu([" ".join(sorted(text.split())) for text in sources])
-replaced: Any = transformer
-replaced.positional_encoding = no_positions
-without = bleu(sources)
-replaced.positional_encoding = positional_encoding
+with patch.object(transformer, "positional_encoding", no_positions):
+    without = bleu(sources)
 print(f"as trained {ordered:.1f}   words sorted {by_alphabet:.1f}   no positions {without:.1f}")
 
 # %% [markdown]
-# A model that was trained without positions would learn to do better than this one, and would still see no difference between the two
-# sentences about dog and man.
+# This model has learned to rely on positions. One that is trained without them may do better, but its encoder still sees no difference
+# between the two sentences about dog and man.
 #
 # ## What it costs
 #
@@ -311,7 +310,7 @@ print(
     f"1. largest of ten weights, mean: {softmax(scores).max(1).mean():.2f}, divided: {softmax(scores / 8).max(1).mean():.2f}"
 )
 print("2. row", int(np.argmax(array(no_future(4, keys)[0]).sum(1) == 3)), "counted from 0")
-print("3. self-attention: 1 step; GRU:", len(list(pairwise(WORDS))), "steps")
+print("3. self-attention: 1 step; GRU:", len(WORDS) - 1, "steps")
 
 # %% [markdown]
 # 1. Without the division, one word takes nearly everything, and the softmax has almost no gradient left to learn from.

@@ -18,8 +18,10 @@ from multiprocessing import get_context
 
 import numpy as np
 import torch
-from classifier import ATTENTIONS, FIRST_WORD, Classifier, Examples, encode, fit, predict
+from classifier import Classifier, Examples, fit, predict
 from command_line import add_output, count, draw, log, run
+from reading import ATTENTIONS
+from words import FIRST_WORD, encode
 
 from nmt import Alignment
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import mean, stdev
 
 import torch
-from classifier import ATTENTIONS, predict
 from command_line import add_output, count, draw, log, run
 from labeled_table import read_lines, read_rows
+from reading import ATTENTIONS
 from text_classifier import Outcome, TextClassifier, joined, learn
 from torch import Tensor
 
@@ -58,12 +59,13 @@ def over_seeds(shares: Sequence[float]) -> str:
 def draw_outcome(outcome: Outcome, outputs: Sequence[str], title: str) -> None:
     """Write what `-o` names: test texts, whose words are shaded by their weights."""
     texts, names = outcome.texts[:MOST_TEXTS], outcome.classifier.names
-    weights = predict(outcome.classifier.model, outcome.classifier.encode(texts))[1].mean(1, keepdim=True)
     shown = [
         Alignment(
-            read[:, : len(text)].numpy(), tuple(text), (f"{joined(names, answer)} (labeled {joined(names, gold)})",)
+            read.numpy()[None], tuple(chain(*text)), (f"{joined(names, answer)} (labeled {joined(names, gold)})",)
         )
-        for text, read, answer, gold in zip(texts, weights, outcome.answers, outcome.gold, strict=False)
+        for text, read, answer, gold in zip(
+            texts, outcome.classifier.read(texts)[1], outcome.answers, outcome.gold, strict=False
+        )
     ]
     draw(shown, outputs, title)
 
@@ -78,6 +80,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--attention", choices=ATTENTIONS, default="additive", help="(additive)")
     parser.add_argument(
         "--encoder", choices=("gru", "none"), default="gru", help="none: a text is a set of words (gru)"
+    )
+    parser.add_argument(
+        "--sentences",
+        metavar="LANGUAGE",
+        help="a text is sentences, in a language such as en: read each, then all of them",
     )
     parser.add_argument("--epochs", metavar="N", type=count, default=10, help="passes over the training texts (10)")
     parser.add_argument("--words", metavar="N", type=count, default=200, help="read this many words of a text (200)")
@@ -113,6 +120,7 @@ def main() -> None:
             "attention": options.attention,
             "encoder": options.encoder,
             "words": options.words,
+            "sentences": options.sentences,
             "columns": len(options.label),
         }
         seeds = range(options.seed, options.seed + options.seeds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,24 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from classifier import FIRST_WORD, Classifier, Examples, encode, fit, predict
+from classifier import Classifier, Examples, fit, predict
 from command_line import log
 from labeled_table import read_labels
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from words import FIRST_WORD, PADDING, encode, encode_sentences, key, read_text
 
 from nmt import DataError
 
-WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
-"""What stands between spaces. Chinese and Japanese have none, so each of their characters counts as a word."""
 MOST_WORDS = 30_000
 """In the vocabulary."""
-
-
-def key(word: str) -> str:
-    """The form in which the classifier knows a word: without capitals and outer punctuation."""
-    return word.lower().strip(".,;:!?\"'()[]…“”„«»") or word
 
 
 def choose(probabilities: Tensor, columns: int) -> Tensor:
@@ -53,7 +46,8 @@ class TextClassifier:
         model: gives probabilities and weights.
         vocabulary: the ids of words.
         names: the labels.
-        settings: `attention` and `encoder` of the model, how many `words` of a text it reads, and the `columns` of labels.
+        settings: `attention` and `encoder` of the model, how many `words` of a text it reads, the language of its `sentences` if
+            it knows them, and the `columns` of labels.
     """
 
     model: Classifier
@@ -63,8 +57,9 @@ class TextClassifier:
 
     @classmethod
     def untrained(cls, vocabulary: dict[str, int], names: list[str], settings: dict[str, Any]) -> TextClassifier:
-        ways = {"attention": settings["attention"], "encoder": settings["encoder"]}
-        return cls(Classifier(len(vocabulary), len(names), **ways), vocabulary, names, settings)
+        attention, encoder, hierarchical = settings["attention"], settings["encoder"], bool(settings["sentences"])
+        model = Classifier(len(vocabulary), len(names), attention=attention, encoder=encoder, hierarchical=hierarchical)
+        return cls(model, vocabulary, names, settings)
 
     def save(self, path: Path) -> None:
         """Write it to a file. Raises DataError if that is impossible."""
@@ -85,21 +80,30 @@ class TextClassifier:
             raise DataError(f"{path} is no classifier that --save has written.") from None
         return classifier
 
-    def encode(self, texts: Sequence[Sequence[str]]) -> Tensor:
-        return encode([map(key, text) for text in texts], self.vocabulary)
+    def encode(self, texts: Sequence[Sequence[Sequence[str]]]) -> Tensor:
+        keys = [[[*map(key, sentence)] for sentence in text] for text in texts]
+        if self.settings["sentences"]:
+            return encode_sentences(keys, self.vocabulary)
+        return encode(map(chain.from_iterable, keys), self.vocabulary)
+
+    def read(self, texts: Sequence[Sequence[Sequence[str]]]) -> tuple[Tensor, list[Tensor]]:
+        """The probability of each label, and the weight of each word of each text: the mean of the heads."""
+        ids = self.encode(texts)
+        probabilities, weights = predict(self.model, ids)
+        return probabilities, [row[words] for row, words in zip(weights.mean(1), ids != PADDING, strict=True)]
 
     def choose(self, probabilities: Tensor) -> Tensor:
         return choose(probabilities, self.settings["columns"])
 
     def classified(self, lines: Sequence[str]) -> Iterator[str]:
         """Labels, probabilities, text, and words with weights of each line."""
-        texts = [WORD.findall(line)[: self.settings["words"]] for line in lines]
-        probabilities, weights = predict(self.model, self.encode(texts))
+        texts = [read_text(line, self.settings["words"], self.settings["sentences"]) for line in lines]
+        probabilities, weights = self.read(texts)
         for line, text, row, read, marks in zip(
-            lines, texts, probabilities.tolist(), weights.mean(1), self.choose(probabilities), strict=True
+            lines, texts, probabilities.tolist(), weights, self.choose(probabilities), strict=True
         ):
             likely = " ".join(f"{name}:{value:.3f}" for name, value in zip(self.names, row, strict=True))
-            words = " ".join(f"{word}:{weight:.3f}" for word, weight in zip(text, read.tolist(), strict=False))
+            words = " ".join(f"{word}:{weight:.3f}" for word, weight in zip(chain(*text), read.tolist(), strict=False))
             yield "\t".join([joined(self.names, marks), likely, line, words])
 
 
@@ -108,7 +112,7 @@ class Outcome:
     """What a training has given: the classifier, its answers on the test texts, and whether each is right."""
 
     classifier: TextClassifier
-    texts: list[list[str]]
+    texts: list[list[list[str]]]
     answers: Tensor
     gold: Tensor
 
@@ -124,9 +128,9 @@ def learn(
     rows = random.Random(seed).sample(rows, len(rows))
     torch.manual_seed(seed)
     names, labels = read_labels([row[1:] for row in rows], columns)
-    texts = [WORD.findall(row[0])[: settings["words"]] for row in rows]
+    texts = [read_text(row[0], settings["words"], settings["sentences"]) for row in rows]
     test, valid = len(rows) // 5, len(rows) * 3 // 10  # where the test and the validation texts end
-    frequencies = Counter(map(key, chain.from_iterable(texts[valid:]))).most_common(MOST_WORDS)
+    frequencies = Counter(map(key, chain(*chain(*texts[valid:])))).most_common(MOST_WORDS)
     vocabulary = {word: FIRST_WORD + place for place, (word, number) in enumerate(frequencies) if number > 1}
     classifier = TextClassifier.untrained(vocabulary, names, settings)
     examples = Examples(classifier.encode(texts), labels)

@@ -4,19 +4,10 @@ import math
 
 import pytest
 import torch
-from classifier import (
-    ATTENTIONS,
-    PADDING,
-    UNKNOWN,
-    Classifier,
-    Examples,
-    LearnedQueries,
-    ScaledDotScore,
-    encode,
-    fit,
-    predict,
-)
+from classifier import Classifier, Examples, fit, predict
+from reading import ATTENTIONS, HierarchicalReader, LearnedQueries, ScaledDotScore
 from torch import Tensor
+from words import PADDING, UNKNOWN, encode, encode_sentences, read_text
 
 from nmt.model import AdditiveScore, EncoderOutput
 
@@ -27,6 +18,11 @@ IDS = torch.tensor([[2, 3, 4, 2, 3], [4, 2, PADDING, PADDING, PADDING]])
 def encoded(width: int) -> EncoderOutput:
     mask = IDS != PADDING
     return EncoderOutput(torch.randn(2, 5, width) * mask.unsqueeze(-1), mask, torch.randn(2, 1, width), None)
+
+
+def every(vectors: Tensor) -> Tensor:
+    """A mask without padding."""
+    return torch.ones(vectors.shape[:2], dtype=torch.bool)
 
 
 def classifier(attention: str, *, masked: bool = True) -> Classifier:
@@ -95,6 +91,54 @@ def test_several_heads_read_differently() -> None:
 def test_a_mean_gives_each_word_the_same_weight() -> None:
     _, weights = predict(classifier("mean"), IDS)
     assert torch.allclose(weights[:, 0], torch.tensor([[0.2] * 5, [0.5, 0.5, 0, 0, 0]]))
+
+
+def test_a_document_is_read_sentence_by_sentence() -> None:
+    """s_i is what the words of sentence i give, v what the sentences give; a word has its share of its sentence's weight."""
+    torch.manual_seed(1)
+    reader = HierarchicalReader(6, attention="additive", encoder="gru")
+    lengths = [[4, 2, 3], [1, 4]]
+    vectors, mask = torch.randn(2, 3, 4, 6), torch.zeros(2, 3, 4, dtype=torch.bool)
+    for document, row in enumerate(lengths):
+        for sentence, length in enumerate(row):
+            mask[document, sentence, :length] = True
+    context, weights = reader(vectors, mask)
+    for document, row in enumerate(lengths):
+        sentences = [vectors[document, place, None, :length] for place, length in enumerate(row)]
+        read, within = zip(*(reader.words(each, every(each)) for each in sentences), strict=True)
+        expected, of_sentences = reader.sentences(torch.stack(read, 1), every(torch.stack(read, 1)))
+        assert torch.allclose(context[document], expected[0], atol=1e-6)
+        for place, length in enumerate(row):
+            share = of_sentences[0, :, place, None] * within[place][0]
+            assert torch.allclose(weights[document, :, place, :length], share, atol=1e-6)
+        assert not weights[document, 0][~mask[document]].any()
+        assert torch.allclose(weights[document].sum(), torch.tensor(1.0))
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_a_document_is_classified_alike_alone_and_beside_a_longer_one(attention: str) -> None:
+    torch.manual_seed(1)
+    model = Classifier(len(WORDS), 2, attention=attention, hierarchical=True)
+    short, long = [["a", "b"], ["c"]], [["a"], ["b", "c", "a"], [], ["c"]]
+    both, alone = encode_sentences([long, short], WORDS), encode_sentences([short], WORDS)
+    assert both.shape == (2, 4, 3)
+    assert both[0, 2].tolist() == [UNKNOWN, PADDING, PADDING]
+    (together, weights), (by_itself, own) = predict(model, both), predict(model, alone)
+    assert torch.allclose(together[1:], by_itself, atol=1e-6)
+    assert torch.allclose(weights[1:, :, :2, :2], own, atol=1e-6)
+    assert weights.shape == (2, 4 if attention == "4-heads" else 1, 4, 3)
+
+
+def test_an_empty_document_is_an_unknown_word() -> None:
+    assert encode_sentences([[], [["a"], ["b"]]], WORDS).tolist() == [[[UNKNOWN], [PADDING]], [[2], [3]]]
+
+
+def test_a_text_is_cut_into_sentences_and_to_its_first_words() -> None:
+    text = "Dr. Smith came. We ate well! He left early."
+    assert read_text(text, 6, "en") == [["Dr.", "Smith", "came."], ["We", "ate", "well!"]]
+    assert read_text(text, 4, "en") == [["Dr.", "Smith", "came."], ["We"]]
+    assert read_text(text, 4) == [["Dr.", "Smith", "came.", "We"]]
+    assert read_text(" ", 4, "en") == read_text("", 4) == []
 
 
 def test_unknown_words_and_empty_texts_have_an_id() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import colors_animals as experiment
 import numpy as np
 import pytest
-from classifier import ATTENTIONS
+from reading import ATTENTIONS
 
 from tests.classification.programs import Inside, cells, is_png, run
 

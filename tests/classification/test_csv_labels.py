@@ -11,7 +11,7 @@ from statistics import mean, stdev
 import pytest
 from csv_labels import main
 from labeled_table import read_rows
-from text_classifier import WORD, key
+from words import WORD, key
 
 from tests.classification.programs import Inside, cells, is_png
 
@@ -28,6 +28,14 @@ def write(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -
 def review(author: random.Random, telling: Sequence[str]) -> str:
     words = [*author.choices(OTHER, k=author.randint(5, 15)), *(f"{word.capitalize()}!" for word in telling)]
     return " ".join(author.sample(words, len(words)))
+
+
+def document(author: random.Random, label: str) -> str:
+    """Three sentences, of which one is about the film, and has a word of this class."""
+    sentences = [f"The {author.choice(('day', 'house', 'plot'))} was {author.choice(GOOD + BAD)}." for _ in range(3)]
+    telling = author.choice(GOOD if label == "positive" else BAD)
+    sentences[author.randrange(3)] = f"The film was {telling}."
+    return " ".join(sentences)
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +96,24 @@ def test_words_without_an_encoder_are_a_set(run: Inside, sentiment: Path, tmp_pa
     assert first[:2] == second[:2]
     assert sorted(first[3].split(" ")) == sorted(second[3].split(" "))
     assert all(float(figure) > 0.9 for row in cells(errors) for figure in row[2:])
+
+
+def test_documents_are_read_by_their_sentences(run: Inside, tmp_path: Path) -> None:
+    """The sentence about the film tells; the others have telling words of either class."""
+    author = random.Random(3)
+    classes = [author.choice(["positive", "negative"]) for _ in range(600)]
+    table = write(tmp_path / "t.csv", ("text", "label"), [(document(author, name), name) for name in classes])
+    new, kept = tmp_path / "new.txt", tmp_path / "kept.safetensors"
+    new.write_text("The day was awful. The film was superb. The house was clumsy.\n\n")
+    options = ["--text", "text", "--label", "label", "--sentences", "en", "--classify", new, "--save", kept]
+    output, errors = run(table, *options)
+    assert all(float(figure) > 0.9 for row in cells(errors) for figure in row[2:])
+    label, _, _, words = output.split("\n")[0].split("\t")
+    weights = [float(pair.split(":")[1]) for pair in words.split(" ")]
+    assert label == "positive"
+    assert len(weights) == 12
+    assert sum(weights[4:8]) > 0.8
+    assert run("--load", kept, "--classify", new) == (output, "")
 
 
 def test_several_seeds_give_a_mean_and_an_interval(run: Inside, sentiment: Path) -> None:

@@ -4,7 +4,7 @@ Captions such as "a red circle above a small blue square" begin with the larger 
 """
 
 from collections import namedtuple
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -98,9 +98,8 @@ def make_batch(scenes: list[Scene]) -> Batch:
     return Batch(torch.from_numpy(pictures), cells, target[:, :-1], target[:, 1:], target[:, 1:] != PAD)
 
 
-def train(updates: int, rng: np.random.Generator) -> Captioner:
+def train(model: Captioner, updates: int, rng: np.random.Generator) -> Captioner:
     """Train on pictures that are drawn as they are needed."""
-    model = Captioner()
     optimizer = torch.optim.Adam(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=updates + 1, pct_start=0.1)
     for update in range(1, updates + 1):
@@ -120,30 +119,31 @@ def report(model: Captioner, name: str, scenes: list[Scene]) -> list[PictureAtte
     batch, longest = make_batch(scenes), torch.full((len(scenes),), 15)
     memory = model.encode(batch.source, batch.source_mask)
     beams = Search(SearchOptions(beam_size=5)).run(model.step, model.start(memory), memory, longest)
-    references, captions, shares, drawn = [scene.caption for scene in scenes], [], [], []
+    references, captions, shares, drawn = [scene.caption for scene in scenes], [], list[float](), []
     for scene, [best] in zip(scenes, beams, strict=True):
         words, weights = [WORDS[index] for index in best.ids], best.alignment[: len(best.ids)].numpy()
-        nouns = [position for position, word in enumerate(words) if word in KINDS]
-        shares += [weights[noun] @ inside for noun, inside in zip(nouns, scene.inside, strict=False)]
+        shares += map(np.dot, weights[[word in KINDS for word in words]], scene.inside)
         captions.append(" ".join(words))
         drawn.append(PictureAttention(scene.pixels, words, weights.reshape(-1, GRID, GRID)))
-    exact, area = np.mean(np.equal(captions, references)), np.mean([scene.inside for scene in scenes])
-    print(
-        f"{name}: exact match {exact:.1%}, weight of nouns on their shapes {np.mean(shares):.1%} (uniform {area:.1%})"
-    )
+    exact, share = np.mean(np.equal(captions, references)), np.mean(shares)
+    area = np.mean([scene.inside for scene in scenes])
+    print(f"{name}: exact match {exact:.1%}, weight of nouns on their shapes {share:.1%} (uniform {area:.1%})")
     print(format_scores(evaluate(captions, references, metrics=["bleu"])))
     return drawn
 
 
+def examine(model: Captioner, rng: np.random.Generator, picture: str | None) -> None:
+    """Caption twice 500 held-out pictures, measure how much of the attention of nouns lies on their shapes, and plot it."""
+    drawn = [report(model, name, [draw_scene(pairs, rng) for _ in range(500)])[:2] for name, pairs in HELD_OUT.items()]
+    if picture:
+        plot_picture_attention(list(chain(*drawn)), picture)
+
+
 def main(updates: Count = 800, seed: Count = 1, plot: bool = False) -> None:
-    """Train, caption twice 500 held-out pictures, measure how much of the attention of nouns lies on their shapes, and plot it."""
+    """Train a model, and see how it captions pictures that it does not know."""
     torch.manual_seed(seed)
-    rng, drawn = np.random.default_rng(seed), []
-    model = train(updates, rng)
-    for name, pairs in HELD_OUT.items():
-        drawn += report(model, name, [draw_scene(pairs, rng) for _ in range(500)])[:2]
-    if plot:
-        plot_picture_attention(drawn, "attention.png")
+    rng = np.random.default_rng(seed)
+    examine(train(Captioner(), updates, rng), rng, "attention.png" if plot else None)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import shapes
 import torch
 import typer
 from matplotlib.colors import to_rgb
+from shapes import CELL, GRID, HELD_OUT, PAIRS, SIDE, TRAINING, Captioner, Scene
 from typer.testing import CliRunner
 
 from nmt.fast.pack import pack
-from recipes.captioning import shapes
-from recipes.captioning.shapes import CELL, GRID, HELD_OUT, PAIRS, SIDE, TRAINING, Captioner, Scene
 from tests.commands import ROOT
 from tests.search.searching import beam_search
 
@@ -111,7 +111,7 @@ def test_the_model_attends_to_cells_and_uses_every_parameter() -> None:
 def trained() -> Captioner:
     """A model that has seen few pictures."""
     torch.manual_seed(1)
-    return shapes.train(18, np.random.default_rng(1))
+    return shapes.train(Captioner(), 18, np.random.default_rng(1))
 
 
 def test_the_loss_falls(trained: Captioner) -> None:

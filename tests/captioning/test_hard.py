@@ -1,0 +1,141 @@
+"""Hard attention: a word reads one cell, and the draw is learned by what follows it."""
+
+from dataclasses import replace
+
+import hard
+import numpy as np
+import pytest
+import shapes
+import torch
+import typer
+from hard import HardAttention, HardCaptioner, advantage
+from shapes import Captioner
+from typer.testing import CliRunner
+
+from nmt.model import Attention, AttentionOutput
+
+
+def scenes(count: int) -> list[shapes.Scene]:
+    rng = np.random.default_rng(1)
+    return [shapes.draw_scene(shapes.PAIRS, rng) for _ in range(count)]
+
+
+@pytest.fixture
+def batch() -> shapes.Batch:
+    return shapes.make_batch(scenes(4))
+
+
+@pytest.fixture
+def model() -> HardCaptioner:
+    torch.manual_seed(1)
+    return HardCaptioner()
+
+
+def attention_of(model: HardCaptioner) -> HardAttention:
+    attention = model.decoder.attention
+    assert isinstance(attention, HardAttention)
+    return attention
+
+
+def attend(model: HardCaptioner, batch: shapes.Batch, attention: Attention) -> AttentionOutput:
+    """Contexts and weights of two queries per picture."""
+    memory = model.encode(batch.source, batch.source_mask)
+    queries = torch.randn(len(batch.source), 2, 128, generator=torch.Generator().manual_seed(1))
+    positions = torch.arange(2).expand(len(batch.source), -1)
+    output: AttentionOutput = attention(queries, positions, memory.attention)
+    return output
+
+
+def cells_of(output: AttentionOutput) -> torch.Tensor:
+    """The cell that each word reads [B T]."""
+    assert output.centers is not None
+    return output.centers.squeeze(2).long()
+
+
+def test_the_context_is_the_annotation_of_the_likeliest_cell(model: HardCaptioner, batch: shapes.Batch) -> None:
+    model.eval()
+    output = attend(model, batch, attention_of(model))
+    annotations = model.encode(batch.source, batch.source_mask).attention.annotations
+    for row, step in np.ndindex(4, 2):
+        cell = int(output.weights[row, step].argmax())
+        assert cells_of(output)[row, step] == cell
+        assert torch.equal(output.contexts[row, step], annotations[row, cell])
+
+
+def test_weights_are_those_of_soft_attention(model: HardCaptioner, batch: shapes.Batch) -> None:
+    model.eval()
+    attention = attention_of(model)
+    soft = Attention(attention.score, window=None)
+    assert torch.equal(attend(model, batch, attention).weights, attend(model, batch, soft).weights)
+
+
+def test_cells_are_drawn_by_their_weights(model: HardCaptioner) -> None:
+    """In training, of 20,000 queries with the same weights, each cell is read as often as it weighs."""
+    torch.manual_seed(1)
+    annotations = torch.randn(1, 5, 64)
+    attention = attention_of(model)
+    memory = attention.build_memory(annotations, torch.ones(1, 5, dtype=torch.bool), annotations.mean(1))
+    output = attention(torch.randn(1, 1, 128).expand(1, 20_000, 128), torch.arange(20_000).unsqueeze(0), memory)
+    shares = cells_of(output).flatten().bincount(minlength=5) / 20_000
+    assert torch.allclose(shares, output.weights[0, 0], atol=0.015)
+    assert torch.equal(output.contexts[0], annotations[0, cells_of(output).flatten()])
+
+
+def test_the_advantage_is_what_follows_less_the_mean_of_the_batch() -> None:
+    log_probs = torch.tensor([[-1.0, -2.0, -3.0], [-4.0, -5.0, 0.0]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    assert advantage(log_probs, mask).tolist() == [[1.5, 0, 0], [-1.5, 0, 0]]
+
+
+def test_the_loss_has_the_gradient_of_reinforce(model: HardCaptioner, batch: shapes.Batch) -> None:
+    """The score of attention, given the cells that were drawn, gets lambda sum (R_t - b_t) d log alpha_{t, s_t}, and more from words."""
+    draws = torch.randint(shapes.GRID**2, (4, batch.target_out.shape[1], 1), generator=torch.Generator().manual_seed(1))
+
+    class Fixed(HardAttention):
+        """The given cells at the steps that the decoder is at."""
+
+        def forward(self, queries, positions, memory, coverage=None):  # type: ignore[no-untyped-def]
+            output = super().forward(queries, positions, memory, coverage)
+            cells = draws[:, positions[0]]
+            contexts = memory.by_row().annotations.gather(1, cells.expand(-1, -1, 64))
+            return replace(output, contexts=contexts, centers=cells.float())
+
+    score = attention_of(model).score
+    assert score is not None
+    model.decoder.attention = Fixed(score, window=None)
+    model.eval()
+    output = model(batch)
+    parameter = next(score.parameters())
+    [gradient] = torch.autograd.grad(output.loss, parameter, retain_graph=True)
+    taken = output.alignment.gather(2, draws).squeeze(2)
+    reward = output.token_log_probs.detach()
+    expected = torch.zeros(())
+    for row, step in np.ndindex(*batch.target_out.shape):
+        if batch.target_mask[row, step]:
+            readers = batch.target_mask[:, step]
+            baseline = reward[:, step:].sum(1)[readers].mean()
+            expected = expected - 0.2 * (reward[row, step:].sum() - baseline) * taken[row, step].log()
+    [reinforced] = torch.autograd.grad(expected, parameter)
+    assert torch.allclose(gradient, reinforced, rtol=1e-3, atol=1e-5)
+    assert gradient.abs().max() > 0
+
+
+def test_training_goes_from_soft_to_hard(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, hardness = list[Captioner](), list[bool]()
+
+    def train(model: Captioner, updates: int, rng: np.random.Generator) -> Captioner:
+        hardness.extend([isinstance(model, HardCaptioner)] * updates)
+        return shapes.train(model, updates, rng)
+
+    monkeypatch.setattr(hard, "train", train)
+    monkeypatch.setattr(hard, "examine", lambda model, _rng, _picture: trained.append(model))
+    hard.main(updates=3)
+    assert hardness == [False, True, True]
+    assert len(shapes.report(trained[0], "some", scenes(5))) == 5
+
+
+@pytest.mark.parametrize("option", [["--updates", "0"], ["--seed", "x"], ["--nothing"]])
+def test_bad_usage_ends_with_status_2(option: list[str]) -> None:
+    program = typer.Typer()
+    program.command()(hard.main)
+    assert CliRunner().invoke(program, option).exit_code == 2

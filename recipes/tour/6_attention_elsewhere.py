@@ -175,8 +175,9 @@ print(f"colors, attention:               {share_right(color_reader, COLORS):.1%}
 # ## And beyond texts
 #
 # What is read need not be words. In `recipes/captioning` a convolutional network looks at a picture and leaves an annotation in each cell
-# of a grid; the decoder of this toolkit writes a caption and attends to the cells (Xu et al. 2015). `recipes/classification` has the
-# programs of this page for tables of your own.
+# of a grid; the decoder of this toolkit writes a caption and attends to the cells (Xu et al. 2015), softly or one cell at a time. Beside it
+# a network draws pictures through a window that it moves (Gregor et al. 2015). `recipes/classification` has the programs of this page for
+# tables of your own.
 #
 # ## Exercises
 #

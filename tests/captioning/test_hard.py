@@ -10,9 +10,10 @@ import torch
 import typer
 from hard import HardAttention, HardCaptioner, advantage
 from shapes import Captioner
+from torch import Tensor
 from typer.testing import CliRunner
 
-from nmt.model import Attention, AttentionOutput
+from nmt.model import Attention, AttentionMemory, AttentionOutput
 
 
 def scenes(count: int) -> list[shapes.Scene]:
@@ -46,7 +47,7 @@ def attend(model: HardCaptioner, batch: shapes.Batch, attention: Attention) -> A
     return output
 
 
-def cells_of(output: AttentionOutput) -> torch.Tensor:
+def cells_of(output: AttentionOutput) -> Tensor:
     """The cell that each word reads [B T]."""
     assert output.centers is not None
     return output.centers.squeeze(2).long()
@@ -88,13 +89,15 @@ def test_the_advantage_is_what_follows_less_the_mean_of_the_batch() -> None:
 
 
 def test_the_loss_has_the_gradient_of_reinforce(model: HardCaptioner, batch: shapes.Batch) -> None:
-    """The score of attention, given the cells that were drawn, gets lambda sum (R_t - b_t) d log alpha_{t, s_t}, and more from words."""
+    """Given the cells that were drawn, only lambda sum (R_t - b_t) d log alpha_{t, s_t} reaches the score."""
     draws = torch.randint(shapes.GRID**2, (4, batch.target_out.shape[1], 1), generator=torch.Generator().manual_seed(1))
 
     class Fixed(HardAttention):
         """The given cells at the steps that the decoder is at."""
 
-        def forward(self, queries, positions, memory, coverage=None):  # type: ignore[no-untyped-def]
+        def forward(
+            self, queries: Tensor, positions: Tensor, memory: AttentionMemory, coverage: Tensor | None = None
+        ) -> AttentionOutput:
             output = super().forward(queries, positions, memory, coverage)
             cells = draws[:, positions[0]]
             contexts = memory.by_row().annotations.gather(1, cells.expand(-1, -1, 64))

@@ -30,7 +30,7 @@ SHORT = "NMT_TOUR_SHORT" in os.environ  # a few updates, to see that the page ru
 FOLDER = Path(tempfile.mkdtemp())
 SIZES = ["model.embedding=64", "model.embedding_scale=8", "model.encoder.hidden=64", "model.decoder.hidden=128"]
 TRAINING = [
-    *(f"training.updates={20 if SHORT else 700}", "training.epochs=100", "training.schedule.warmup=50"),
+    *(f"training.updates={20 if SHORT else 500}", "training.epochs=100", "training.schedule.warmup=50"),
     *("training.optimizer.rate=6e-3", "training.validation.metrics=perplexity", "training.guided_alignment=null"),
 ]
 ATTENTION = ["model.attention.score.size=64", "model.decoder.readout.size=64"]

@@ -97,12 +97,14 @@ def test_every_install_command_names_this_distribution_and_its_extras() -> None:
     paths = [
         path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".yaml")
     ]
-    pages = [path.read_text(encoding="utf-8") for path in (*paths, *ROOT.glob("*.md"))]
+    programs = [path for path in (ROOT / "tools").iterdir() if path.is_file() and not path.suffix]
+    pages = [path.read_text(encoding="utf-8") for path in (*paths, *programs, *ROOT.glob("*.md"))]
     pattern = re.compile(r"""pip install ["'\\]*([\w-]*nmt)\b(?:\\?\[(\w+))?""")
     commands = [found for page in pages for found in pattern.findall(page)]
     assert len(commands) > 15
     assert {name for name, _ in commands} == {project["name"]}
     assert {extra for _, extra in commands} - {""} <= set(project["optional-dependencies"])
+    assert not [page for page in pages if re.search(r"(?<![\w-])nmt\[", page)]
 
 
 def test_relative_links_become_text_and_relative_pictures_nothing() -> None:

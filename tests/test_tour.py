@@ -25,6 +25,15 @@ def test_the_readme_lists_every_page() -> None:
     assert listed == [page.name for page in PAGES]
 
 
+def test_table_4_repeats_the_measured_scores() -> None:
+    page = (TOUR / "3_luong_et_al_2015.py").read_text(encoding="utf-8")
+    results = (ROOT / "recipes/README.md").read_text(encoding="utf-8")
+    rows = re.findall(r'"(global|local-[mp]), (\w+)": \([\d.]+, ([\d.]+)\)', page)
+    assert len(rows) == 6
+    for window, score, bleu in rows:
+        assert re.search(rf"^\| `luong-{window}-{score}-feed` .*\| {bleu} ± ", results, re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_runs_as_a_program(page: Path, tmp_path: Path) -> None:
     """With little training."""

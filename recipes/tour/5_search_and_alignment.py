@@ -171,14 +171,14 @@ for alpha in (0.0, 2.0):
 # %%
 folder = Path(tempfile.mkdtemp()) / "model"
 sizes = [
-    "subwords.size=1000",
+    "model.dropout=0",
     "model.embedding=64",
     "model.embedding_scale=8",
     "model.encoder.hidden=64",
     "model.decoder.hidden=128",
 ]
 training = [
-    *(f"training.updates={20 if SHORT else 1200}", "training.epochs=100", "training.schedule.warmup=50"),
+    *(f"training.updates={20 if SHORT else 700}", "training.epochs=100", "training.schedule.warmup=50"),
     *("training.optimizer.rate=6e-3", "training.validation.metrics=perplexity", "training.guided_alignment=null"),
     *("model.attention.score.size=64", "model.decoder.readout.size=64"),
 ]

@@ -37,7 +37,7 @@ ATTENTION = ["model.attention.score.size=64", "model.decoder.readout.size=64"]
 NO_ATTENTION = ["model.attention.score=none", "model.decoder.bridge=final", "model.decoder.readout.size=64"]
 
 for name, settings in (("attention", ATTENTION), ("none", NO_ATTENTION)):
-    recipe = nmt.load_recipe("quickstart", ["model.dropout=0", *SIZES, *TRAINING, *settings])
+    recipe = nmt.load_recipe("quickstart", ["model.dropout=0", *SIZES, *TRAINING, *settings])  # too short to overfit
     result = nmt.train(recipe, FOLDER / name, device="cpu", quiet=True)
     print(f"{name}: {result.updates} updates")
 

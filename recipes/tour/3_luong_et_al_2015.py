@@ -186,8 +186,8 @@ plt.show()
 # ## Input feeding
 #
 # A decoder of this kind does not know where it has looked: $h_{t+1}$ reads the word $y_t$, not the context that led to it. *Input feeding*
-# gives it $\tilde h_t$ beside the word (section 3.3). In `nmt.model` that is one more matrix of the recurrence. Three small models of the
-# embedded sample show the difference: without feeding, with it, and with a predicted window.
+# gives it $\tilde h_t$ beside the word (section 3.3). In `nmt.model` that is one more matrix of the recurrence. Three small models learn
+# the embedded sample: without feeding, with it, and with a predicted window besides.
 
 # %%
 print(inspect.getsource(AttentionalReadout.forward))
@@ -218,7 +218,7 @@ for number, (name, settings) in enumerate(SYSTEMS.items()):
     print(f"{name:17} BLEU {bleu:4.1f}   the GRU reads {shapes}")
 
 # %% [markdown]
-# One seed and so few updates say little about their order. `recipes/README.md` compares them after eight epochs of Multi30k.
+# One seed and so few updates say little about their order. `recipes/README.md` compares these attentions after eight epochs of Multi30k.
 #
 # ## Where a trained window looks
 #

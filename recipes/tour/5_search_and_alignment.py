@@ -170,19 +170,13 @@ for alpha in (0.0, 2.0):
 
 # %%
 folder = Path(tempfile.mkdtemp()) / "model"
-sizes = [
-    "model.dropout=0",
-    "model.embedding=64",
-    "model.embedding_scale=8",
-    "model.encoder.hidden=64",
-    "model.decoder.hidden=128",
-]
+sizes = ["model.embedding=64", "model.embedding_scale=8", "model.encoder.hidden=64", "model.decoder.hidden=128"]
 training = [
     *(f"training.updates={20 if SHORT else 700}", "training.epochs=100", "training.schedule.warmup=50"),
     *("training.optimizer.rate=6e-3", "training.validation.metrics=perplexity", "training.guided_alignment=null"),
     *("model.attention.score.size=64", "model.decoder.readout.size=64"),
 ]
-nmt.train(nmt.load_recipe("quickstart", [*sizes, *training]), folder, device="cpu", quiet=True)
+nmt.train(nmt.load_recipe("quickstart", ["model.dropout=0", *sizes, *training]), folder, device="cpu", quiet=True)
 translator = nmt.load(folder, "cpu", beam_size=5)
 line = "In the afternoon the neighbour listens to Paul."
 for hypothesis in translator.translate(line, n_best=5).hypotheses:

@@ -231,9 +231,7 @@ def serve(link: int) -> None:
 
     import nmt
     from nmt.cli import app
-    from tests.sample import store_corpus, stored_corpus
 
-    store_corpus()
     modules = [module.name for module in pkgutil.walk_packages(nmt.__path__, "nmt.") if "__main__" not in module.name]
     for name in [*modules, *IMPORTED_LATE]:
         importlib.import_module(name)
@@ -248,8 +246,6 @@ def serve(link: int) -> None:
             message, files, _, _ = socket.recv_fds(asked, 2**20, 3)
             if not message:
                 return
-            if b"sample:" in message or b"quickstart" in message:
-                stored_corpus()  # once, which may take seconds, instead of in every command
             child = os.fork()
             if not child:
                 asked.close()

@@ -20,10 +20,6 @@ _data = ["nmt.alignment.corpus_links", "nmt.data.batching"]
 _checked = ["nmt.model", "nmt.fast", *_data, "classifier", "nmt.decoding", "nmt.search", *_training]
 _hook = install_import_hook(_checked, "tests.shapes.check_first_calls")
 
-from tests import sample  # noqa: E402 -- imports from nmt
-
-sample.store_corpus()
-
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
@@ -58,14 +54,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     from nmt.fast.kernels.build import prepare_kernels
 
     torch.set_num_threads(1)
-    folder, shared = tmp_path_factory.mktemp("cache"), tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent  # of all workers
+    folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NMT_CACHE", str(folder))
         patch.setenv("OMP_NUM_THREADS", "1")
         patch.setattr(os, "fsync", lambda _: None)  # only a power failure could tell, and each takes milliseconds
-        patch.setenv(sample.PLACE, str(shared / "sample.pickle"))
         patch.setenv("SACREBLEU", str(folder / "sacrebleu"))  # which sacreBLEU reads once, when it is imported
         prepare_kernels()
         gc.collect()

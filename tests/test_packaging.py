@@ -54,7 +54,11 @@ def test_the_wheel_holds_what_the_program_reads_and_no_pictures(distributions: P
     assert not [name for name in names if name.endswith(".png")]
     recipes = {f"nmt/{path.relative_to(ROOT)}" for path in (ROOT / "recipes").rglob("*.yaml")}
     corpora = {f"{path.relative_to(ROOT)}" for path in (ROOT / "nmt/corpora").glob("*.yaml")}
-    assert recipes | corpora | {"nmt/py.typed", "nmt/fast/kernels/search.c", "nmt/plotting/page/page.html"} <= names
+    sample = {f"{path.relative_to(ROOT)}" for path in (ROOT / "nmt/data/sample").glob("*.bz2")}
+    assert (
+        recipes | corpora | sample | {"nmt/py.typed", "nmt/fast/kernels/search.c", "nmt/plotting/page/page.html"}
+        <= names
+    )
 
 
 def test_the_wheel_holds_compiled_kernels_for_the_systems_that_its_name_says(distributions: Path) -> None:

@@ -22,6 +22,7 @@ from nmt.alignment.link_files import parse_pharaoh
 from nmt.alignment.links import Links, check_within
 from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.corpora.locators import split_rows
+from nmt.data import sample
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.flat import Lists, collect_lists
@@ -151,8 +152,6 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
             one beyond its sentences. The message names file and line.
     """
     if name == "gold":
-        from nmt.corpora import sample  # not at the top: it generates its sentences
-
         split, rows = split_rows(corpus.name.removeprefix("sample:"))
         return WordLinks.of(sample.links(split, source=source)[rows or slice(None)])
     if name == "hmm":

@@ -1,4 +1,4 @@
-"""Find the gold links of a text: annotated ones, or those of the sample's grammar."""
+"""Find the gold links of a text: annotated ones, or the sample's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from nmt.alignment.link_files import read_pharaoh
 from nmt.alignment.links import GoldLinks
 from nmt.corpora import catalogue, fetching
 from nmt.corpora.locators import split_rows
+from nmt.data import sample
 from nmt.errors import DataError
 from nmt.runtime.cache import expand_home
 
@@ -37,8 +38,6 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
         return None if links is None else links[rows]
     name, _, split = locator.partition("/")
     if locator.startswith(_SAMPLE):
-        from nmt.corpora import sample  # not at the top: it generates its sentences
-
         return [GoldLinks(links, links) for links in sample.links(locator.removeprefix(_SAMPLE), source=source)]
     if corpus := catalogue.lookup(name):
         if corpus.file(split, _LINKS_EXTENSION) is None:

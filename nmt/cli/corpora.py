@@ -74,7 +74,7 @@ def list_corpora(
         _list_names(search.split())
         return
     from nmt.corpora.catalogue import entries
-    from nmt.corpora.sample import SIZES
+    from nmt.data.sample import SIZES
 
     rows = {group: [_row(entry) for entry in entries() if entry.group == group] for group in _GROUPS}
     sample = ["sample:", "en de", _brief_splits(SIZES), "embedded"]

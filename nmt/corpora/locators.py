@@ -12,6 +12,7 @@ from pathlib import Path
 from nmt.corpora import catalogue, fetching
 from nmt.corpora.mtdata_index import mtdata_files
 from nmt.corpora.sacrebleu_sets import sacrebleu_files
+from nmt.data import sample
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.formats import PAIR_FILES, holds_pairs, read_pairs
@@ -261,13 +262,7 @@ def _of_batches(batches: Batches, name: str, languages: tuple[str, str]) -> Para
 
 
 def _from_sample(locator: str, source: str, target: str) -> ParallelCorpus:
-    from nmt.corpora import sample  # not at the top: it generates its sentences
-
     split = locator.removeprefix("sample:")
-    if split not in sample.SPLITS:
-        raise DataError(f"The sample has no split '{split}', only {', '.join(sample.SPLITS)}.")
     if {source, target} != {"en", "de"}:
         raise DataError(f"The sample is in en and de, not in {source} and {target}.")
-    examples = sample.examples(split)
-    pairs = ((item.source, item.target) if source == "en" else (item.target, item.source) for item in examples)
-    return _of_batches(in_batches(pairs, 2), locator, (source, target))
+    return _from_files(sample.path(split, source), sample.path(split, target), locator, (source, target))

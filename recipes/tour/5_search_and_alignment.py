@@ -19,7 +19,7 @@ import torch
 import nmt
 from nmt.alignment.error_rate import error_rate
 from nmt.alignment.links import GoldLinks
-from nmt.corpora import sample
+from nmt.data import sample
 
 SHORT = "NMT_TOUR_SHORT" in os.environ  # a few updates, to see that the page runs
 

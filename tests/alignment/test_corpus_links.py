@@ -8,11 +8,11 @@ import pytest
 
 from nmt.alignment.corpus_links import TokenLinks, WordLinks, load_links, splits_of
 from nmt.corpora.locators import load_corpus
-from nmt.corpora.sample import examples
 from nmt.data.batching import make_batch, plan_batches
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import encode_corpus
 from nmt.data.mixture import mix
+from nmt.data.sample import examples
 from nmt.data.sampled import SampledCorpus
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig, parse_recipe

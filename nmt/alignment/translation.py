@@ -18,9 +18,7 @@ from nmt.alignment.token_weights import between_words, links_between_tokens, shi
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.errors import DataError, UsageError
 from nmt.search.hypothesis import Hypothesis, no_alignment
-from nmt.text.inline import InlineText, written
 from nmt.text.subwords import Subwords
-from nmt.text.unit_links import LinkedWords
 from nmt.text.words import WordsOfTokens, clean, words_of
 
 if TYPE_CHECKING:
@@ -80,7 +78,7 @@ class Translation:
     reader: WordReader | None = field(default=None, compare=False)
     """What words and links are read with."""
     known_words: tuple[WordsOfTokens, ...] | None = field(default=None, compare=False)
-    """The words of the line, then of each hypothesis, if others than the reader's or already read."""
+    """The words of the line, then of each hypothesis, if they were already read: pickling keeps them."""
 
     @property
     def text(self) -> str:
@@ -164,24 +162,6 @@ class Translation:
     def words_of_tokens(self, rank: int | None = None) -> WordsOfTokens:
         """The words of a hypothesis, or of the line without a rank, and the word of each token."""
         return self._words[0 if rank is None else rank + 1]
-
-    def linked_words(self, rank: int = 0) -> LinkedWords | None:
-        """The words of both sides with the links of that alignment; None if there is no alignment."""
-        if not self.is_aligned(rank):
-            return None
-        pair = self.aligned_pair(rank)
-        return LinkedWords(pair.alignment.source, pair.alignment.target, pair.links)
-
-    def with_codes(self, line: InlineText) -> Translation:
-        """The translation of a line with inline codes, from this one of what a model reads of it; without letters it stays."""
-        source = written(line.pieces)
-        texts = (
-            written(line.restore(item.text, self.linked_words(rank))) if line.has_letters else source
-            for rank, item in enumerate(self.hypotheses)
-        )
-        hypotheses = tuple(replace(item, text=text) for item, text in zip(self.hypotheses, texts, strict=True))
-        words = self._words  # the model's, between which the alignment is
-        return replace(self, source=source, hypotheses=hypotheses, known_words=words)
 
     def plot(
         self,

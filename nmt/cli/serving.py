@@ -72,9 +72,7 @@ def serve(
 
     Needs `pip install "attentional-nmt[serve]"`. The page shows alternatives and alignments, and compares two models; each pair
     of languages of a model counts as one. The API is that of LibreTranslate (POST /translate, GET /languages) with n_best,
-    beam_size and alignment; POST /translate_file takes plain text, HTML, DOCX, XLIFF, TMX, PO and SRT. GET /openapi.json
-    describes it, GET /metrics is for Prometheus, GET /health for a load balancer. Tags in HTML follow their words; placeholders,
-    addresses and translate="no" stay.
+    beam_size and alignment. GET /openapi.json describes it, GET /metrics is for Prometheus, GET /health for a load balancer.
 
     A beam above 5, or above the recipe's, is for texts that are as much shorter than --max-characters. Requests beyond
     --max-queue get status 503 with Retry-After. Ctrl-C or SIGTERM finishes what was accepted, and tells clients to close their

@@ -108,9 +108,6 @@ def translate(
     split_sentences: Annotated[
         bool, option("Translate each sentence of a line by itself.", "", "--split-sentences")
     ] = False,
-    protect: Annotated[
-        bool, option("Keep addresses, placeholders and tags; not with --alignments.", "", "--protect")
-    ] = False,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
@@ -170,8 +167,6 @@ def translate(
     is_shown = is_typed and alignments == STANDARD
     links_path = None if is_shown else alignments
     _check_outputs(output, links_path, (source, lexicon))
-    if protect and alignments is not None:
-        raise UsageError("--alignments numbers the words that a model reads, which --protect changes: leave out one.")
     beam_options = {"beam-size": beam_size, "horizon": horizon, "prune": prune}
     is_mbr = mbr_samples not in (None, NONE)
     if is_mbr:
@@ -194,7 +189,7 @@ def translate(
     if alignments is not None:
         need_attention(bundles[0], models[0])
     has_attention = bundles[0].recipe.model.has_attention
-    is_linked = alignments is not None or (form == "jsonl" and has_attention and not protect)
+    is_linked = alignments is not None or (form == "jsonl" and has_attention)
     unknown = unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown)
     build = partial(
         build_translator,
@@ -216,7 +211,6 @@ def translate(
         shortlist=shortlist and shortlist.absolute(),
         sampling=sampling,
         split_sentences=split_sentences,
-        protect=protect,
         to=to,
         window=1 if window is None and is_terminal(source) else window,  # a typed line is translated at once
     )

@@ -86,9 +86,6 @@ def load(
             own. Default: 1.
         split_sentences: whether each sentence of a line is translated by itself, for models of single sentences. Scores,
             hypotheses and alignments are those of the line. Default: False.
-        protect: whether addresses, placeholders (`{0}`, `%s`) and tags stay as they are: the model does not read them, and they
-            come back by the alignment. Words, links and the alignment (the posterior in such a line) are between the words that
-            the model read. A line without letters stays as it is. Default: False.
         sampling: draw translations at random in this way. Default: None, beam search.
         to: the language to translate to, of a model with several (`to="gn"`). Default: None, the only one.
 

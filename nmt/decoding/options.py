@@ -48,7 +48,6 @@ class CallOptions(TypedDict, total=False):
     max_source: int
     processes: int
     split_sentences: bool
-    protect: bool
     to: str | None
 
 
@@ -78,7 +77,6 @@ class TranslationSettings:
     max_source: int = 500
     processes: int = 1
     split_sentences: bool = False
-    protect: bool = False
     to: str | None = None
 
     def __post_init__(self) -> None:
@@ -117,7 +115,7 @@ class TranslationSettings:
 
 
 _COUNTS = ("n_best", "window", "max_source", "processes")
-_FLAGS = ("alignments", "posterior", "split_sentences", "protect")
+_FLAGS = ("alignments", "posterior", "split_sentences")
 
 
 def _check_names(names: Iterable[str]) -> None:

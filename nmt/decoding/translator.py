@@ -40,17 +40,14 @@ from nmt.decoding.parts import join, join_ranked, split_text
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 from nmt.fast.bucketing import largest_bucket_within
-from nmt.model.interface import AttendsToPositions, TranslationModel
+from nmt.model.interface import TranslationModel
 from nmt.recipe import DecodingConfig, Recipe
 from nmt.runtime.arguments import described
 from nmt.runtime.device import DecodingPrecision
 from nmt.runtime.progress import with_progress
 from nmt.runtime.workers import Workers
 from nmt.search.hypothesis import NEG_INF
-from nmt.text.inline import InlineText
 from nmt.text.languages import iso_code
-from nmt.text.normalization import single_line
-from nmt.text.protection import protect
 from nmt.text.sentences import split_sentences
 from nmt.text.subwords import BOS, EOS, PAD, Subwords
 from nmt.text.unseen import UnseenCharacters
@@ -97,10 +94,9 @@ class _TaskWindow(Generic[ItemT, TaskT]):
 
 @dataclass(frozen=True)
 class _EncodedLine:
-    """What a model reads of a line, as text and as sentences, and the line with its inline codes if it has any."""
+    """A line, and what a model reads of it as sentences."""
 
     text: str
-    codes: InlineText | None
     sentences: list[SourceSentence]
 
 
@@ -156,25 +152,16 @@ class Translator:
         self._members, self._ensemble = self._models.members, self._models.ensemble
         self._settings = settings = self._models.settings
         weights: AlignmentWeights = "posterior" if settings.posterior else "attention"
-        self._weights, self._reader = weights if settings.alignments else None, self._reader_of(weights)
+        self._weights = weights if settings.alignments else None
         self._is_undecided = self.recipe is not None and len(self.recipe.data.targets) > 1 and settings.to is None
         """Whether the language to translate to must still be named."""
         tags = [[] for _ in self._members] if self._is_undecided else self._models.tags(settings.to)
         member = self._members[0]
+        extraction = fitting_extraction(member.recipe, posterior=settings.posterior)
+        self._reader = WordReader((member.source, member.target), extraction, settings.posterior)
         self._decoder = BatchDecoder(
             self._ensemble, member.source, member.target, settings, tags, self._models.unwritten
         )
-
-    def _reader_of(self, weights: AlignmentWeights) -> WordReader:
-        member, posterior = self._members[0], weights == "posterior"
-        extraction = fitting_extraction(member.recipe, posterior=posterior)
-        return WordReader((member.source, member.target), extraction, posterior)
-
-    @property
-    def _best_weights(self) -> AlignmentWeights:
-        """What links words best: the posterior, if the models have it and no other attention was chosen."""
-        has_posterior = all(isinstance(member.model, AttendsToPositions) for member in self._members)
-        return "posterior" if has_posterior and not self._models.chooses_attention else "attention"
 
     @property
     def recipe(self) -> Recipe | None:
@@ -408,9 +395,7 @@ class Translator:
                 parts = [next(results) for _ in line.sentences]
                 hypotheses = tuple(parts[0]) if len(parts) == 1 else self._join(parts)
                 failures += hypotheses[0].score == NEG_INF
-                reader = self._reader if line.codes is None else self._reader_of(self._best_weights)
-                translation = Translation(line.text, source_ids, hypotheses, reader)
-                yield translation if line.codes is None else translation.with_codes(line.codes)
+                yield Translation(line.text, source_ids, hypotheses, self._reader)
             if failures:
                 first, last = window.numbers[0], window.numbers[-1]
                 logger.warning("%s, so %d of lines %d to %d are empty.", _NOT_NUMBERS, failures, first, last)
@@ -450,26 +435,20 @@ class Translator:
         A blank line has none, another one task, or one per sentence if they are split; and one per part where that is too long.
         """
         lines, settings = [line.rstrip("\r\n") for line in lines], self._settings
-        marked = [self._marked(line) for line in lines] if settings.protect else [None] * len(lines)
-        read = [
-            line if codes is None else codes.plain * codes.has_letters
-            for line, codes in zip(lines, marked, strict=True)
-        ]
         texts_of_lines = [
             self._sentences(line) if settings.split_sentences else [line] * bool(line)
-            for line in self._models.normalizers[0].all(read)
+            for line in self._models.normalizers[0].all(lines)
         ]
         encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
         items = []
-        for number, line, codes, texts in zip(count(first), read, marked, texts_of_lines, strict=False):
-            weights = self._weights if codes is None else self._best_weights
+        for number, line, texts in zip(count(first), lines, texts_of_lines, strict=False):
             parts = [
                 part
                 for sentence in islice(encoded, len(texts))
                 for part in ([sentence] if sentence.length <= settings.max_source else self._parts(sentence, number))
             ]
-            placed = [replace(part, place=(number, place), weights=weights) for place, part in enumerate(parts)]
-            items.append(_EncodedLine(line, codes, placed))
+            placed = [replace(part, place=(number, place), weights=self._weights) for place, part in enumerate(parts)]
+            items.append(_EncodedLine(line, placed))
         tasks = [sentence for item in items for sentence in item.sentences]
         return _TaskWindow(
             range(first, first + len(items)),
@@ -478,11 +457,6 @@ class Translator:
             [sentence.text for sentence in tasks],
             [sentence.length for sentence in tasks],
         )
-
-    def _marked(self, line: str) -> InlineText | None:
-        """The line with its inline codes; None if all of it is for the model."""
-        codes = protect(single_line(line))
-        return codes if codes.has_codes or not codes.has_letters else None
 
     def _sentences(self, line: str) -> list[str]:
         language = "" if self.recipe is None else iso_code(self.recipe.data.source)

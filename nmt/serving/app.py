@@ -18,7 +18,6 @@ from starlette.routing import Route
 
 from nmt.runtime.wording import counted
 from nmt.serving.bodies import read_input
-from nmt.serving.documents.formats import FORMATS
 from nmt.serving.drawings import Drawer
 from nmt.serving.middleware import Access, Guard, error_response
 from nmt.serving.openapi import openapi
@@ -27,8 +26,6 @@ from nmt.serving.refusals import RefusedError
 from nmt.serving.schemas import (
     PICTURES,
     DetectInput,
-    FileInput,
-    FileOutput,
     HealthOutput,
     Picture,
     PictureInput,
@@ -36,7 +33,6 @@ from nmt.serving.schemas import (
     TranslateInput,
 )
 from nmt.serving.service import Service
-from nmt.serving.translated_files import MOST_BYTES, FileTranslator
 from nmt.text.language_names import language_name
 
 InputT = TypeVar("InputT", bound=BaseModel)
@@ -55,7 +51,7 @@ class App:
     def __init__(self, service: Service, access: Access, *, root_path: str = "") -> None:
         """Prepare it, for a proxy that shows the server at the root path, such as `/mt`, if there is one."""
         self._service, self._access, self._root_path = service, access, root_path
-        self._drawer, self._files = Drawer(service), FileTranslator(service)
+        self._drawer = Drawer(service)
         self._most_bytes = _BYTES_PER_CHARACTER * service.limits.characters + _BODY_OVERHEAD
         self._is_stopping = False
 
@@ -93,8 +89,6 @@ class App:
         return [
             ("/", ["GET", "POST"], self._page),
             ("/translate", ["POST"], self._translate),
-            ("/translate_file", ["POST"], self._translate_file),
-            ("/download_file/{name}", ["GET"], self._download_file),
             ("/score", ["POST"], self._score),
             ("/detect", ["POST"], self._detect),
             ("/languages", ["GET"], self._languages),
@@ -124,20 +118,6 @@ class App:
         # Figures and alignments may be null, but parts that were not asked for are left out.
         return _json({name: value for name, value in answer if value is not None})
 
-    async def _translate_file(self, request: Request) -> Response:
-        with self._files.room():
-            item = await self._read(request, FileInput, self._most_bytes + MOST_BYTES)
-            request.scope["nmt"].update(bytes=len(item.file.content))
-            name = await _unless_gone(request, self._files.translate(item))
-        address = request.base_url.replace(path=f"{self._root_path}/download_file/{name}")
-        return _json(FileOutput(translatedFileUrl=str(address)))
-
-    async def _download_file(self, request: Request) -> Response:
-        request.scope["nmt"]["path"] = "/download_file"  # the name is a secret
-        file = self._files.fetch(request.path_params["name"])
-        disposition = f'attachment; filename="translation{file.suffix}"'
-        return Response(file.content, headers={"content-type": file.media_type, "content-disposition": disposition})
-
     async def _score(self, request: Request) -> Response:
         item = await self._read(request, ScoreInput)
         request.scope["nmt"].update(characters=len(item.q) + len(item.translation))
@@ -166,8 +146,8 @@ class App:
                 "apiKeys": self._access.api_key is not None,
                 "keyRequired": self._access.api_key is not None,
                 "suggestions": False,
-                "filesTranslation": True,
-                "supportedFilesFormat": list(FORMATS),
+                "filesTranslation": False,
+                "supportedFilesFormat": [],
                 "language": {
                     "source": {"code": first.code, "name": first.name},
                     "target": {"code": target, "name": language_name(target)},
@@ -226,10 +206,10 @@ class App:
 
     # --- reading a request ------------------------------------------------------------------------------------------
 
-    async def _read(self, request: Request, kind: type[InputT], most_bytes: int | None = None) -> InputT:
+    async def _read(self, request: Request, kind: type[InputT]) -> InputT:
         """The checked body. Raises RefusedError, also for a wrong key."""
-        body = await self._body(request, most_bytes or self._most_bytes)
-        item = await read_input(kind, request.scope["query_string"], request.headers.get("content-type", ""), body)
+        body = await self._body(request, self._most_bytes)
+        item = read_input(kind, request.scope["query_string"], request.headers.get("content-type", ""), body)
         self._access.check_key(_header_key(request) or getattr(item, "api_key", None))
         return item
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
-from starlette.datastructures import Headers, UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
 
 from nmt.serving.refusals import RefusedError
-from nmt.serving.schemas import TEXT_FIELDS, SentFile
+from nmt.serving.schemas import TEXT_FIELDS
 
 InputT = TypeVar("InputT", bound=BaseModel)
 _MOST_FIELDS = 1000
 
 
-async def read_input(kind: type[InputT], query: bytes, content_type: str, body: bytes) -> InputT:
+def read_input(kind: type[InputT], query: bytes, content_type: str, body: bytes) -> InputT:
     """Read a request. What the body says counts before what the query string says. Raises RefusedError."""
     try:
-        fields = {**_form(query), **await _body_fields(content_type, body)}
+        fields = {**_form(query), **_body_fields(content_type, body)}
         return kind.model_validate({name: value for name, value in fields.items() if _is_given(name, value)})
     except ValidationError as error:
         raise RefusedError(400, _sentence(error)) from None
@@ -33,14 +31,12 @@ def _is_given(name: str, value: object) -> bool:
     return value is not None and (value != "" or name in TEXT_FIELDS)
 
 
-async def _body_fields(content_type: str, body: bytes) -> Mapping[str, Any]:
+def _body_fields(content_type: str, body: bytes) -> Mapping[str, Any]:
     if not body:
         return {}
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type == "application/x-www-form-urlencoded":
         return _form(body)
-    if media_type == "multipart/form-data":
-        return await _multipart(content_type, body)
     return _json(body)
 
 
@@ -60,37 +56,6 @@ def _form(data: bytes) -> dict[str, str | list[str]]:
         return _gathered(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
     except ValueError:
         raise RefusedError(400, f"The form has more than {_MOST_FIELDS:,} fields.") from None
-
-
-async def _multipart(content_type: str, body: bytes) -> dict[str, str | list[str] | SentFile]:
-    """The fields of a multipart form, and its files, in memory."""
-
-    async def stream() -> AsyncGenerator[bytes, None]:
-        yield body
-
-    parser = MultiPartParser(
-        Headers({"content-type": content_type}), stream(), max_fields=_MOST_FIELDS, max_part_size=len(body)
-    )
-    parser.spool_max_size = len(body)
-    try:
-        form = await parser.parse()
-    except (KeyError, MultiPartException):
-        raise RefusedError(400, "The multipart form cannot be read.") from None
-    fields = [
-        (
-            name,
-            value.encode("utf-8", "replace").decode(),
-        )  # of encodings such as unicode_escape, surrogates would be left
-        for name, value in form.multi_items()
-        if isinstance(value, str)
-    ]
-    files = {
-        name: SentFile(value.filename or "", await value.read())
-        for name, value in form.multi_items()
-        if isinstance(value, UploadFile)
-    }
-    await form.close()
-    return {**_gathered(fields), **files}
 
 
 def _gathered(fields: list[tuple[str, str]]) -> dict[str, str | list[str]]:

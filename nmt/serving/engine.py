@@ -94,7 +94,6 @@ class Engine:
                 log_probability=hypothesis.log_probability,
                 tokens=hypothesis.length,
                 pair=self._pair(setting, translation, rank) if task.aligned else None,
-                linked_words=translation.linked_words(rank) if task.linked else None,
             )
             for rank, hypothesis in enumerate(translation.hypotheses)
         )

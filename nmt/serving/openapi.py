@@ -8,15 +8,12 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from nmt import __version__
-from nmt.serving.documents.formats import FORMATS
 from nmt.serving.input_schemas import add_rules, form_name, reference
 from nmt.serving.schemas import (
     PICTURES,
     DetectedLanguage,
     DetectInput,
     ErrorOutput,
-    FileInput,
-    FileOutput,
     HealthOutput,
     LanguageOutput,
     PictureInput,
@@ -38,7 +35,6 @@ _ERRORS = {
 }
 _OPERATIONS: dict[str, tuple[str, str, type[BaseModel] | None, Any]] = {
     "/translate": ("post", "Translate a text", TranslateInput, TranslateOutput),
-    "/translate_file": ("post", "Translate a file", FileInput, FileOutput),
     "/score": ("post", "Score and align a given translation", ScoreInput, ScoreOutput),
     "/detect": ("post", "The source language, if there is only one", DetectInput, list[DetectedLanguage]),
     **{
@@ -53,14 +49,7 @@ _OPERATIONS: dict[str, tuple[str, str, type[BaseModel] | None, Any]] = {
 }
 """By path: method, summary, request, and answer: the type of its JSON, or its media type."""
 _ERROR_CONTENT = {"application/json": {"schema": {"$ref": reference("ErrorOutput")}}}
-_FORMS = "application/x-www-form-urlencoded", "multipart/form-data"
-_FILE_ENCODING = {
-    "contentType": ", ".join(dict.fromkeys(each.media_type for each in FORMATS.values())),
-    "headers": {
-        "Content-Disposition": {"schema": {"type": "string", "example": 'form-data; name="file"; filename="notes.txt"'}}
-    },
-}
-"""What the file of a form is; the end of its name counts, not its media type."""
+_FORM = "application/x-www-form-urlencoded"
 
 
 def openapi(models: Sequence[ModelDescription], root_path: str = "") -> dict[str, Any]:
@@ -75,11 +64,8 @@ def openapi(models: Sequence[ModelDescription], root_path: str = "") -> dict[str
         },
         "servers": [{"url": root_path or "/"}],
         "paths": {
-            **{
-                path: {method: _operation(path, summary, body, contents[path])}
-                for path, (method, summary, body, _) in _OPERATIONS.items()
-            },
-            "/download_file/{name}": {"get": _download()},
+            path: {method: _operation(path, summary, body, contents[path])}
+            for path, (method, summary, body, _) in _OPERATIONS.items()
         },
         "components": {
             "schemas": schemas,
@@ -113,28 +99,11 @@ def _operation(path: str, summary: str, body: type[BaseModel] | None, answer: di
     if body is None:
         return operation
     form = {"schema": {"$ref": reference(form_name(body.__name__))}}
-    content = {"application/json": {"schema": {"$ref": reference(body.__name__)}}, **dict.fromkeys(_FORMS, form)}
-    file = {"multipart/form-data": {**form, "encoding": {"file": _FILE_ENCODING}}}
-    operation["requestBody"] = {"required": True, "content": file if body is FileInput else content}
+    content = {"application/json": {"schema": {"$ref": reference(body.__name__)}}, _FORM: form}
+    operation["requestBody"] = {"required": True, "content": content}
     for status, text in _ERRORS.items():
         operation["responses"][str(status)] = {"description": text, "content": _ERROR_CONTENT}
     for later in ("429", "503"):
         operation["responses"][later]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
     operation["security"] = [{}, {"key": []}]
     return operation
-
-
-def _download() -> dict[str, Any]:
-    """The operation that fetches a translated file."""
-    return {
-        "operationId": "download_file",
-        "summary": "A translated file, by the address in the answer to `/translate_file`",
-        "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}],
-        "responses": {
-            "200": {
-                "description": "The translated file",
-                "content": {each.media_type: {} for each in FORMATS.values()},
-            },
-            "404": {"description": "There is no such file, or no more.", "content": _ERROR_CONTENT},
-        },
-    }

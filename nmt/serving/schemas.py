@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field
 
 from nmt.alignment.weights import AlignmentWeights
 from nmt.serving.work import ScoredLine
@@ -52,10 +50,7 @@ class TranslateInput(_Input):
     """A text to translate, or several. Each sentence is translated by itself; scores and alignments are those of lines."""
 
     q: str | list[str] = Field(description="The text, or a list of texts.")
-    format: Literal["text", "html"] = Field(
-        "text", description="`html` keeps tags, and puts those inside a sentence around its words."
-    )
-    protect: bool = Field(True, description="Whether addresses, placeholders and tags in the text stay as they are.")
+    format: Literal["text"] = Field("text", description="Only plain text is translated.")
     alternatives: int = Field(0, ge=0, lt=MOST_HYPOTHESES, description="Other translations to return.")
     alignment: bool = Field(False, description="Whether to return the alignment of each line.")
     n_best: NumberOfHypotheses | None = Field(
@@ -86,28 +81,6 @@ class ScoreInput(_Input):
     translation: str = Field(description="Its translation, one line.")
     weights: AlignmentWeights = Field(
         "posterior", description="Weights of the alignment: `posterior`, given the target word, or `attention`."
-    )
-
-
-@dataclass(frozen=True)
-class SentFile:
-    """A file of a multipart form: the name that the client gives it, and its content."""
-
-    name: str
-    content: bytes
-
-
-def _sent_file(value: object) -> SentFile:
-    if not isinstance(value, SentFile):
-        raise PydanticCustomError("file", "Send a file as multipart/form-data")
-    return value
-
-
-class FileInput(_Input):
-    """A file to translate."""
-
-    file: Annotated[SentFile, PlainValidator(_sent_file), WithJsonSchema({"type": "string", "format": "binary"})] = (
-        Field(description="The file; the end of its name says what format it has, one of `supportedFilesFormat`.")
     )
 
 
@@ -177,12 +150,6 @@ class TranslateOutput(BaseModel):
         None, description="Only with `n_best` or `alignment`: the lines of the text, without blank ones' alignments."
     )
     model: str = Field(description="Identifier of the model.")
-
-
-class FileOutput(BaseModel):
-    """Where the translated file is, for half an hour at most."""
-
-    translatedFileUrl: str  # noqa: N815 -- the name of LibreTranslate
 
 
 class ScoreOutput(HypothesisOutput):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from nmt.alignment.weights import AlignmentWeights
@@ -24,9 +24,8 @@ from nmt.serving.schemas import (
     TranslateOutput,
     hypothesis_output,
 )
-from nmt.serving.texts import SplitText, split_html, split_lines
+from nmt.serving.texts import SplitText, split_lines
 from nmt.serving.work import LineResult, LineTask, ModelDescription, ScoredLine, Setting
-from nmt.text.inline import InlineText, Piece
 from nmt.text.language_names import closest_code, language_name
 
 T = TypeVar("T")
@@ -71,9 +70,10 @@ class Service:
             )
         self._check_length(sum(map(len, request.texts)))
         self._check_beam(index, request)
-        split = split_html if request.format == "html" else split_lines
-        texts = [split(text, protects=request.protect) for text in request.texts]
-        results = iter(await self._translate_lines(index, request, [line for text in texts for line in text.lines]))
+        texts = [split_lines(text) for text in request.texts]
+        setting = Setting(index, "translate", request.hypotheses, request.beam_size)
+        tasks = [LineTask(line, aligned=request.alignment) for text in texts for line in text.lines]
+        results = iter(await self._decode(setting, tasks))
         answers = [self._answer(request, text, [next(results) for _ in text.lines]) for text in texts]
         model = self.models[index]
 
@@ -89,46 +89,17 @@ class Service:
             model=model.id,
         )
 
-    async def translate_inline(self, index: int, texts: Sequence[InlineText]) -> list[list[Piece]]:
-        """Translate texts with inline codes, whose length the caller bounds, by a model. Raises RefusedError."""
-        results = await self._translate_lines(index, TranslateInput(q=[]), texts)
-        return [
-            list(text.pieces) if result is None else text.restore(result[0].text, result[0].linked_words)
-            for text, result in zip(texts, results, strict=True)
-        ]
-
-    async def _translate_lines(
-        self, index: int, request: TranslateInput, lines: Sequence[InlineText]
-    ) -> list[LineResult | None]:
-        """The hypotheses of what a model reads of each line; None for a line without letters, which stays as it is."""
-        worded = [line for line in lines if line.has_letters]
-        is_linked = any(line.has_codes for line in worded)
-        weights: AlignmentWeights = "posterior" if is_linked and not request.alignment else "attention"
-        setting = Setting(index, "translate", request.hypotheses, request.beam_size, weights)
-        tasks = [LineTask(line.plain, aligned=request.alignment, linked=line.has_codes) for line in worded]
-        decoded = iter(await self._decode(setting, tasks))
-        return [next(decoded) if line.has_letters else None for line in lines]
-
     def _answer(
-        self, request: TranslateInput, text: SplitText, results: Sequence[LineResult | None]
+        self, request: TranslateInput, text: SplitText, results: Sequence[LineResult]
     ) -> tuple[str, list[str], list[LineOutput]]:
         """The translation of a text, its alternatives, and its lines in detail."""
-        written = [
-            _unchanged(text.write(line.pieces))
-            if result is None
-            else tuple(_written(text, line, each) for each in result)
-            for line, result in zip(text.lines, results, strict=True)
-        ]
-        ranked = [text.join([_at(result, rank).text for result in written]) for rank in range(request.alternatives + 1)]
+        ranked = [text.join([_at(result, rank).text for result in results]) for rank in range(request.alternatives + 1)]
         alternatives = [other for other in dict.fromkeys(ranked) if other != ranked[0]]
         if not request.is_detailed:
             return ranked[0], alternatives, []
         lines = [
-            LineOutput(
-                source=text.write(line.pieces),
-                hypotheses=[hypothesis_output(each) for each in result[: request.n_best or 1]],
-            )
-            for line, result in zip(text.lines, written, strict=True)
+            LineOutput(source=line, hypotheses=[hypothesis_output(each) for each in result[: request.n_best or 1]])
+            for line, result in zip(text.lines, results, strict=True)
         ]
         return ranked[0], alternatives, lines
 
@@ -225,16 +196,6 @@ class Service:
 def _means(code: str, any_code: str, served: str) -> bool:
     """Whether a language code leaves the language open or means the one that is served."""
     return code.lower() == any_code or closest_code(code, [served]) is not None
-
-
-def _written(text: SplitText, line: InlineText, hypothesis: ScoredLine) -> ScoredLine:
-    """A hypothesis with the codes of the line, as it stands in the text."""
-    return replace(hypothesis, text=text.write(line.restore(hypothesis.text, hypothesis.linked_words)))
-
-
-def _unchanged(line: str) -> LineResult:
-    """A line as its own translation, of which the model is not asked."""
-    return (ScoredLine(line, score=0.0, log_probability=0.0, tokens=0),)
 
 
 def _at(result: LineResult, rank: int) -> ScoredLine:

@@ -11,7 +11,6 @@ from nmt.alignment.extraction import AlignedPair
 from nmt.alignment.weights import AlignmentWeights
 from nmt.bundle.places import find_model, model_name
 from nmt.runtime.arguments import PrecisionName
-from nmt.text.unit_links import LinkedWords
 
 
 @dataclass(frozen=True)
@@ -81,13 +80,11 @@ class LineTask:
         source: the line.
         target: its translation; empty unless it is to be scored.
         aligned: whether the alignment is wanted.
-        linked: whether the links are wanted.
     """
 
     source: str
     target: str = ""
     aligned: bool = False
-    linked: bool = False
 
     @property
     def size(self) -> int:
@@ -105,7 +102,6 @@ class ScoredLine:
         log_probability: log P(y | x).
         tokens: number of its tokens, end mark included.
         pair: alignment and links between words; None if it was not asked for, or is too large.
-        linked_words: words and their links; None if they were not asked for, or there are none.
     """
 
     text: str
@@ -113,7 +109,6 @@ class ScoredLine:
     log_probability: float
     tokens: int
     pair: AlignedPair | None = None
-    linked_words: LinkedWords | None = None
 
 
 LineResult = tuple[ScoredLine, ...]

@@ -292,21 +292,6 @@ def test_sentences_of_a_line_are_translated_by_themselves(model: Path, tmp_path:
     assert len((tmp_path / "links").read_text().splitlines()) == 3
 
 
-def test_protected_text_comes_back_in_every_format(model: Path, tmp_path: Path) -> None:
-    text = b"the dog {0} sees <b>the cat</b>\nhttps://x.org\n\nthe man\n"
-    lines = good(nmt("translate", model, "--protect", stdin=text)).split("\n")
-    assert [lines[0].count(code) for code in ("{0}", "<b>", "</b>")] == [1, 1, 1]
-    assert lines[1:3] == ["https://x.org", ""]
-    assert lines[3] == good(nmt("translate", model, stdin=b"the man\n")).rstrip("\n")
-    best = good(nmt("translate", model, "--protect", "--n-best", "2", "--split-sentences", stdin=text)).splitlines()
-    assert [line.count("{0}") for line in best[:3]] == [1, 1, 0]
-    [first, *_] = good(nmt("translate", model, "--protect", "--format", "jsonl", stdin=text)).splitlines()
-    [hypothesis] = json.loads(first)["hypotheses"]
-    assert (hypothesis["text"], hypothesis["alignment"]) == (lines[0], None)
-    refused = bad(nmt("translate", model, "--protect", "--alignments", tmp_path / "links", stdin=text), 2)
-    assert "--alignments numbers the words that a model reads" in refused
-
-
 def test_n_best_gives_n_lines_for_each_line_best_first(model: Path) -> None:
     lines = good(nmt("translate", model, "--n-best", "3", stdin=b"the dog sees the cat\n\nthe man\n")).splitlines()
     rows = [line.split("\t") for line in lines]

@@ -378,44 +378,6 @@ def test_sentences_of_a_line_are_translated_by_themselves() -> None:
     assert first.source_words == tuple(line.split())
 
 
-PROTECTED = ["the <b>old</b> man {0} walks", " https://x.org 12", "", "a cat", "we saw <i>three. Nobody</i> %s knows ."]
-
-
-@pytest.mark.parametrize("name", ["bahdanau", "luong-local-p", "no-attention", "heads-coverage-copy"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"alignments": False, "n_best": 3},
-        {"posterior": True, "split_sentences": True},
-        {"sampling": Sampling(), "n_best": 2},
-    ],
-)
-def test_what_is_protected_comes_back_once_in_each_hypothesis(name: str, options: Options) -> None:
-    first, unchanged, blank, plain, last = translate([bundle(name)], PROTECTED, protect=True, **options)
-    assert (unchanged.text, unchanged.source, blank.text) == (PROTECTED[1], PROTECTED[1], "")
-    for translation, source, codes in (
-        (first, "the old man walks", ["<b>", "</b>", "{0}"]),
-        (last, "we saw three. Nobody knows .", ["<i>", "</i>", "%s"]),
-    ):
-        assert translation.source in PROTECTED
-        alone = translate([bundle(name)], [source], **options)[0]
-        for hypothesis, other in zip(translation.hypotheses, alone.hypotheses, strict=True):
-            assert [hypothesis.text.count(code) for code in codes] == [1, 1, 1]
-            text = "".join(hypothesis.text.replace(codes[0], "").replace(codes[1], "").replace(codes[2], "").split())
-            if "sampling" not in options:  # samples depend on the number of the line
-                assert text == "".join(other.text.split())
-    check_same(plain, translate([bundle(name)], ["", "", "", "a cat"], protect=False, **options)[-1])
-
-
-def test_links_of_a_line_with_codes_are_those_of_the_posterior() -> None:
-    [marked] = translate([bundle()], ["the <b>old man</b> walks ."], protect=True)
-    [plain] = translate([bundle()], ["the old man walks ."], posterior=True)
-    assert (marked.source_words, marked.words, marked.links) == (plain.source_words, plain.words, plain.links)
-    [chosen] = translate([bundle()], ["the {0} man\twalks\x85<b>now</b>"], protect=True)
-    assert chosen.source == "the {0} man walks <b>now</b>"
-
-
 def test_a_sentence_too_long_is_translated_in_parts(caplog: pytest.LogCaptureFixture) -> None:
     line = "Nobody knows the answer! We saw three ships on the market and a dog and a man."
     with caplog.at_level(logging.WARNING):

@@ -24,8 +24,6 @@ from nmt.serving.metrics import ServiceMetrics
 from nmt.serving.middleware import Access
 from nmt.serving.service import Limits, Service
 from nmt.serving.work import LineResult, LineTask, ModelDescription, ScoredLine, Setting
-from nmt.text.inline import InlineText, Piece
-from nmt.text.unit_links import LinkedWords
 
 MODELS = (
     ModelDescription("one", "one", "en", "de", alignment=True, beam_size=1, parameters=10),
@@ -53,20 +51,7 @@ def _answer(setting: Setting, task: LineTask) -> LineResult:
 def _line(task: LineTask, text: str, score: float, setting: Setting) -> ScoredLine:
     peak = 1.0 if (setting.kind, setting.weights) == ("score", "posterior") else 0.8
     pair = _pair(task.source, text, peak) if task.aligned and MODELS[setting.model].alignment else None
-    linked = linked_words(task.source, text) if task.linked and MODELS[setting.model].alignment else None
-    return ScoredLine(text, score, 2 * score, len(text.split()) + 1, pair, linked)
-
-
-def linked_words(source: str, target: str) -> LinkedWords:
-    """The words of a text and of its words in reverse."""
-    sides = source.split(), target.split()
-    return LinkedWords(*sides, {(number, len(sides[1]) - 1 - number) for number in range(len(sides[1]))})
-
-
-def in_reverse(text: InlineText) -> list[Piece]:
-    """The translation of a text: its words in reverse, with its codes."""
-    words = " ".join(reversed(text.plain.split()))
-    return text.restore(words, linked_words(text.plain, words))
+    return ScoredLine(text, score, 2 * score, len(text.split()) + 1, pair)
 
 
 def _pair(source: str, target: str, peak: float) -> AlignedPair:

@@ -14,7 +14,6 @@ import pytest
 from nmt.serving.middleware import Access
 from nmt.serving.service import Limits
 from nmt.serving.work import LineResult, LineTask, Setting
-from nmt.text.protection import protect
 from tests.serving.fakes import MODELS, Running, decode, serving
 
 HOSTILE = "<img src=x onerror=document.title='owned'> </textarea><script>document.title='owned'</script>"
@@ -234,7 +233,7 @@ def test_copying(visit: Open) -> None:
 
 def test_hostile_text_is_shown_and_does_nothing(visit: Open) -> None:
     page = visit()
-    words = protect(HOSTILE).plain.split()  # what a model reads: tags that are well formed are kept from it
+    words = HOSTILE.split()
     page.fill("#q", HOSTILE)
     page.wait_for_function(f"() => document.querySelectorAll('.source .word').length === {len(words)}")
     assert page.locator(".source .word").all_inner_texts() == words

@@ -21,7 +21,6 @@ from nmt.cli.sharing import export, push
 from nmt.cli.shortlisting import shortlist
 from nmt.cli.training import average, train
 from nmt.cli.translating import score, translate
-from nmt.cli.tuning import tune
 
 _USE, _INSPECT = "Training, translation and alignment", "Recipes, models and corpora"
 
@@ -35,7 +34,7 @@ app = typer.Typer(
 )
 for _panel, _functions in (
     (_USE, (train, average, shortlist, translate, serve, evaluate, score, align, links, plot)),
-    (_INSPECT, (compare, tune, reproduce, info, export, push)),
+    (_INSPECT, (compare, reproduce, info, export, push)),
 ):
     for _function in _functions:
         app.command(cls=Command, rich_help_panel=_panel)(_function)

@@ -18,7 +18,7 @@ from nmt.data.corpus import ParallelCorpus
 from nmt.data.formats import PAIR_FILES, holds_pairs, read_pairs
 from nmt.data.formats.archives import find_members, find_text, split_archive
 from nmt.data.formats.sgml import is_sgml, read_sgml
-from nmt.data.hub_datasets import Position, read_hub, read_window
+from nmt.data.hub_datasets import read_hub
 from nmt.data.lines import COMPRESSIONS, Place, any_compression, read_lines
 from nmt.data.mixture import mix
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
@@ -67,29 +67,8 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
 
 
 def load_training_corpus(data: DataConfig) -> ParallelCorpus:
-    """Load and normalize `data.train`: one corpus, or the mixture of several. Raises DataError like `load_corpus`.
-
-    Of a stream this is the first window.
-    """
-    if data.stream is not None:
-        return load_window(data, None)[0]
+    """Load and normalize `data.train`: one corpus, or the mixture of several. Raises DataError like `load_corpus`."""
     return _mixed(data, data.train, data.corpora)
-
-
-def load_window(data: DataConfig, position: Position) -> tuple[ParallelCorpus, Position]:
-    """Load and normalize the next `data.stream` pairs of `data.train`, and say where the pairs after them begin.
-
-    After the last pair of the corpus its first one follows. Raises DataError like `load_corpus`.
-    """
-    [text], languages = data.corpora, (data.source, data.target)
-    batches, after = read_window(text.corpus, languages, data.stream or 0, position)
-    if not batches and position is not None:
-        return load_window(data, None)
-    corpus = _of_batches(iter(batches), text.corpus, languages)
-    if not len(corpus):
-        raise DataError(f"The corpus {text.corpus} is empty.")
-    refuse_swapped_scripts(corpus)
-    return _normalized(data, corpus), after
 
 
 def load_text(data: DataConfig, text: HeldOutText, *, fetch: bool = True) -> ParallelCorpus:

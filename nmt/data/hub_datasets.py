@@ -14,9 +14,6 @@ from nmt.errors import DataError
 from nmt.runtime.cache import expand_home
 from nmt.runtime.wording import reason
 
-Position = dict[str, Any] | None
-"""A place in a streamed split, as `IterableDataset.state_dict` gives it; None is its beginning."""
-
 
 def read_hub(locator: str, names: Sequence[str], *, advice: bool = True) -> Batches:
     """Read columns of `hf:owner/name[/config]:split`, or of a local folder that `datasets` can read (`hf:./folder:split`).
@@ -36,40 +33,6 @@ def read_hub(locator: str, names: Sequence[str], *, advice: bool = True) -> Batc
         dataset = _load_dataset(parts[1], parts[2], locator, advice).with_format("arrow")
         tables = (dataset[start : start + ROWS] for start in range(0, len(dataset), ROWS))
     return (tuple(map(one_line, batch)) for batch in arrow_texts(tables, names, locator))
-
-
-def read_window(
-    locator: str, names: Sequence[str], size: int, position: Position
-) -> tuple[list[tuple[list[str], ...]], Position]:
-    """Read the next rows of a streamed split, `hf:owner/name[/config]:split`, without downloading all of it.
-
-    Args:
-        locator: the split.
-        names: the columns.
-        size: how many rows, in batches of at most 10,000: the last one is read whole.
-        position: where to go on; None for the first row.
-
-    Returns:
-        The rows in batches, and the position after them; None after the last row of the split.
-
-    Raises:
-        DataError: the data set cannot be loaded or has no such columns of text.
-    """
-    parts = re.fullmatch(r"hf:(.+?):([\w.+-]+)", locator)
-    if not parts:
-        raise DataError(f"'{locator}' cannot be streamed: write hf:owner/name:split or hf:owner/name/config:split.")
-    dataset = _load_dataset(parts[1], parts[2], locator, advice=True, streaming=True).with_format("arrow")
-    batches: list[tuple[list[str], ...]] = []
-    with _explaining(locator, advice=True):
-        if position is not None:
-            dataset.load_state_dict(position)
-        tables = dataset.iter(batch_size=min(ROWS, size))
-        texts = arrow_texts(tables, names, locator)
-        while sum(len(batch[0]) for batch in batches) < size:
-            if (batch := next(texts, None)) is None:
-                return batches, None
-            batches.append(tuple(map(one_line, batch)))
-        return batches, dataset.state_dict()
 
 
 def _local_tables(folder: Path, locator: str, advice: bool) -> Mapping[str, Sequence[str]]:

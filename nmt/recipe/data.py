@@ -136,9 +136,6 @@ class DataConfig(Section):
     train: _TrainingText
     """A corpus, or a mixture: a list of locators and of sections such as `{corpus: LOCATOR, weight: 2, tag: "<BT>"}`. With `to: gn` in
     any of them the model has several target languages: `<2gn>` is put before the source lines of all text in it (Johnson et al. 2017)."""
-    stream: Size | None = None
-    """Read `train`, which is `hf:owner/name:split`, so many pairs at a time instead of downloading all of it before. An epoch is such a
-    window, whose pairs are shuffled; subwords are learnt from the first one. `training.updates` ends the run."""
     temperature: Annotated[float, Field(ge=1, le=1000)] | None = None
     """Mix in proportion to lines^(1/T) instead of by weights, in epochs as long as all corpora together (Arivazhagan et al. 2019,
     4.2): 1 takes every pair once, 5 is common for many languages, 1000 is almost uniform."""
@@ -220,21 +217,8 @@ class DataConfig(Section):
                 f"temperature {self.temperature:g} and the weight {weighted.weight:g} of {weighted.corpus} both say how often pairs "
                 "are shown: leave one out",
             )
-        self._check_stream()
         self._check_held_out()
         return self
-
-    def _check_stream(self) -> None:
-        if self.stream is None:
-            return
-        if not isinstance(self.train, str) or not re.fullmatch(r"hf:[^\[\]]+", self.train):
-            raise ContradictionError(
-                ("stream", "train"),
-                "only hf:owner/name:split can be streamed: leave stream out, or name one such split",
-            )
-        whole = next((key for key in ("copying", "similarity") if getattr(self, key)), None)
-        if whole is not None:
-            raise ContradictionError(("stream", whole), f"{whole} reads all of the text first: leave it or stream out")
 
     def _check_held_out(self) -> None:
         for key, texts in (("valid", self.texts(self.valid)), ("test", self.texts(self.test))):
@@ -248,9 +232,9 @@ class DataConfig(Section):
 
     @model_serializer(mode="wrap")
     def _without_nulls(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out these settings if they are null, so that recipes stay as they were before there were mixtures and streams."""
+        """Leave out the temperature if it is null, as in recipes of one corpus."""
         tree: dict[str, Any] = serialize(self)
-        return {key: value for key, value in tree.items() if value is not None or key not in ("stream", "temperature")}
+        return {key: value for key, value in tree.items() if value is not None or key != "temperature"}
 
 
 def text_name(text: HeldOutText | None) -> str:

@@ -113,9 +113,10 @@ def _is_in_model_folder(path: Path) -> bool:
 
 
 def _complete(tree: dict[str, Any]) -> None:
-    """Set what a model was trained with before there was a setting for it."""
+    """Set what a model was trained with before there was a setting for it, and drop settings that no longer exist."""
     if isinstance(data := tree.get("data"), dict):
         data.setdefault("normalization", "none")
+        data.pop("stream", None)
 
 
 def _take_first_languages(data: object) -> None:

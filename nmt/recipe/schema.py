@@ -66,22 +66,7 @@ class Recipe(Section):
                 "a file: set training.pretrained.subwords: new or leave the file out",
             )
         self._possible_guidance()
-        self._possible_stream()
         return self
-
-    def _possible_stream(self) -> None:
-        if self.data.stream is None:
-            return
-        if self.training.updates is None:
-            raise ContradictionError(
-                ("training.updates", "data.stream"),
-                "a stream has no end: set training.updates, or leave data.stream out",
-            )
-        if self.training.guided_alignment is not None:
-            raise ContradictionError(
-                ("training.guided_alignment", "data.stream"),
-                "training.guided_alignment has links of all pairs, which a stream is not: leave one of them out",
-            )
 
     def _possible_guidance(self) -> None:
         guided = self.training.guided_alignment

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.alignment.corpus_links import WordLinks, load_links
-from nmt.corpora.locators import load_text, load_training_corpus, load_window
+from nmt.corpora.locators import load_text, load_training_corpus
 from nmt.data.augmentation import rare_words
 from nmt.data.columns import Column
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.hub_datasets import Position
 from nmt.data.mixture import rows_by_weight
 from nmt.data.rules import text_rules
 from nmt.data.similarity import pair_weights, similarities
@@ -35,9 +34,6 @@ class TrainingText:
         links: of guided alignment.
         weights: how often an epoch shows each pair.
         rare_words: of the source, to be copied.
-        stream: of a corpus that is streamed, its locator; `train` is a window of it.
-        position: where the window begins.
-        after: where the next one begins.
     """
 
     train: ParallelCorpus
@@ -45,13 +41,10 @@ class TrainingText:
     links: WordLinks | None = None
     weights: npt.NDArray[np.float64] | None = None
     rare_words: Sequence[str] = ()
-    stream: str | None = None
-    position: Position = None
-    after: Position = None
 
     @classmethod
-    def load(cls, recipe: Recipe, position: Position = None) -> TrainingText:
-        """Load the text of a recipe; of a stream, the window that begins at a position.
+    def load(cls, recipe: Recipe) -> TrainingText:
+        """Load the text of a recipe.
 
         Raises:
             DataError: the text cannot be used. The message names file and line.
@@ -60,8 +53,8 @@ class TrainingText:
         data = recipe.data
         for languages in data.directions:  # before minutes are spent on subwords
             text_rules(data.filters, languages)
-        train, after = load_window(data, position) if data.stream else (load_training_corpus(data), None)
-        valid, guided = load_text(data, data.valid), recipe.training.guided_alignment
+        train, valid = load_training_corpus(data), load_text(data, data.valid)
+        guided = recipe.training.guided_alignment
         return cls(
             train,
             valid,
@@ -70,20 +63,12 @@ class TrainingText:
             if any(data.similarities)
             else None,
             rare_words(train.untagged.source) if data.copying else (),
-            stream=data.corpora[0].corpus if data.stream else None,
-            position=position,
-            after=after,
         )
-
-    def next_window(self, recipe: Recipe) -> TrainingText:
-        """The text with the next window of a stream. Raises DataError."""
-        train, after = load_window(recipe.data, self.after)
-        return replace(self, train=train, position=self.after, after=after)
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """A hash of each text, by the setting that names it; of a stream its name."""
-        hashes = {"data.train": self.stream or self.train.fingerprint, "data.valid": self.valid.fingerprint}
+        """A hash of each text, by the setting that names it."""
+        hashes = {"data.train": self.train.fingerprint, "data.valid": self.valid.fingerprint}
         return hashes if self.links is None else {**hashes, "training.guided_alignment.links": self.links.fingerprint}
 
     def subwords(self, recipe: Recipe) -> tuple[Subwords, Subwords]:

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 import torch
@@ -233,10 +232,8 @@ class Trainer:
 
         state = ranks.from_first(lambda: open_folder(recipe, folder, resume=resume, force=force))
         self.tokenizer = usable_tokenizer(recipe, None if state is None else state.progress.get("tokenizer"))
-        self.is_streaming = recipe.data.stream is not None
-        self.epochs = math.inf if self.is_streaming else self.settings.epochs
-        """Most epochs."""
-        self.text = self._load_text(state)
+        with ranks.first_alone():  # the other ranks read its cache
+            self.text = TrainingText.load(recipe)
         pretrained = None if state is not None else load_pretrained(recipe, build_model)
         source, target = ranks.from_first(lambda: self._subwords(state, pretrained, force=force))
         self.bundle = Bundle.fresh(recipe, source, target, build_model)
@@ -253,14 +250,14 @@ class Trainer:
             self.progress.load_state_dict(state.progress)
         with ranks.first_alone():
             self.corpus = self._encode(quiet=quiet)
-            self.epoch = self._plan_epoch(int(min(self.progress.epoch, self.epochs - 1)), quiet=quiet)
+            self.epoch = self._plan_epoch(min(self.progress.epoch, self.settings.epochs - 1), quiet=quiet)
             self.train_step = TrainStep(
                 self.bundle, self._links(), precision=self.precision, device=device, ranks=ranks
             )
             self.validator = Validator(
                 self.bundle, self.text.valid, self.tokenizer, precision=self.precision, device=device, ranks=ranks
             )
-        self.updates = int(min(self.epoch.updates * self.epochs, self.settings.updates or math.inf))
+        self.updates = int(min(self.epoch.updates * self.settings.epochs, self.settings.updates or math.inf))
         """Of the whole training."""
         self.best = BestCheckpoints(written, self.settings.validation.keep_best, self.validator.metrics)
         self.log = Log(
@@ -283,14 +280,6 @@ class Trainer:
                 valid=TextDescription.of(self.text.valid, self.validator.report),
             ).save(folder)
 
-    def _load_text(self, state: State | None) -> TrainingText:
-        """The text. The first rank alone reads a stream, so that ranks may come and go; of other text each reads its cache."""
-        if self.is_streaming:
-            position = None if state is None else state.progress.get("stream")
-            return self.ranks.from_first(lambda: TrainingText.load(self.recipe, position))
-        with self.ranks.first_alone():
-            return TrainingText.load(self.recipe)
-
     def _subwords(
         self, state: State | None, pretrained: Pretrained | None, *, force: bool
     ) -> tuple[Subwords, Subwords]:
@@ -308,11 +297,7 @@ class Trainer:
         show = partial(
             with_rate, what="encoding", total=len(train), unit="pairs", quiet=quiet, size=attrgetter("total")
         )
-        encode = partial(encode_corpus, train, bundle.source, bundle.target, self.recipe.data.filters, watch=show)
-        if not self.is_streaming:
-            return encode()
-        with TemporaryDirectory(prefix="nmt-") as folder:  # a window is not kept; its mapping outlives the file's name
-            return encode(cache=Path(folder))
+        return encode_corpus(train, bundle.source, bundle.target, self.recipe.data.filters, watch=show)
 
     def _links(self) -> TokenLinks | None:
         """The links of guided alignment."""
@@ -405,7 +390,7 @@ class Trainer:
         progress, settings = self.progress, settings or self.settings
         epochs = progress.epoch + progress.group / self.epoch.updates
         fraction = max(
-            epochs / (math.inf if self.is_streaming else settings.epochs),
+            epochs / settings.epochs,
             progress.update / settings.updates if settings.updates else 0.0,
         )
         return Clock(progress.update, epochs, fraction, progress.plateaus)
@@ -468,7 +453,7 @@ class Trainer:
     def _is_finished(self) -> bool:
         settings, progress = self.settings, self.progress
         return (
-            progress.epoch >= self.epochs
+            progress.epoch >= settings.epochs
             or progress.update >= (settings.updates or math.inf)
             or self._is_out_of_patience()
         )
@@ -482,11 +467,7 @@ class Trainer:
         self.progress.group = 0
         if self._is_finished():
             return
-        quiet = self.log.quiet or self.log.live is not None
-        if self.is_streaming:
-            self.text = self.ranks.from_first(partial(self.text.next_window, self.recipe))
-            self.corpus = self._encode(quiet=quiet)
-        self.epoch = self._plan_epoch(self.progress.epoch, quiet=quiet)
+        self.epoch = self._plan_epoch(self.progress.epoch, quiet=self.log.quiet or self.log.live is not None)
 
     def _plan_epoch(self, number: int, *, quiet: bool) -> Epoch:
         show = partial(
@@ -516,7 +497,7 @@ class Trainer:
             return settings.pretrained is not None and self.best.rank is None
         every = settings.validation.every
         ends_epoch = progress.group == self.epoch.updates
-        ends_training = progress.update == settings.updates or (ends_epoch and progress.epoch + 1 == self.epochs)
+        ends_training = progress.update == settings.updates or (ends_epoch and progress.epoch + 1 == settings.epochs)
         is_due = ends_training or (progress.update % every == 0 if every else ends_epoch)
         return is_due and progress.validated != progress.update
 
@@ -579,7 +560,7 @@ class Trainer:
         return record, self.validator.rank(record)
 
     def _log_validation(self, record: dict[str, Any], *, improved: bool, **note: str) -> None:
-        epoch = int(min(self.progress.epoch + 1, self.epochs))  # the last epoch may have ended
+        epoch = min(self.progress.epoch + 1, self.settings.epochs)  # the last epoch may have ended
         place = {"epoch": epoch, "update": self.progress.update, "seconds": self.meter.seconds}
         self.log.validated({**place, **record, "best": improved, **note})
 
@@ -601,7 +582,6 @@ class Trainer:
             **self.log.state_dict(),
             **self.symptoms.state_dict(),
             "tokenizer": self.tokenizer,
-            **({"stream": self.text.position} if self.is_streaming else {}),
         }
         return State(progress, self.text.fingerprints, **self.train_step.state_dict())
 

@@ -47,7 +47,7 @@ def clean_corpus(
 
     Details:
 
-    The rules are those of `data.filters` in a recipe. They apply in the order above, after one that removes pairs with an empty
+    The rules are those of `data.filters` in a recipe. They apply in the order of the options, after one that removes pairs with an empty
     side, and a pair counts for the first rule that it breaks. A rule on one side applies to both.
 
     Lengths are in words, which are what spaces separate; in a recipe --max-length and --max-ratio are in tokens, because there

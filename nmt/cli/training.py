@@ -37,7 +37,7 @@ def train(
     """Train a model on your text, or that of a recipe.
 
     Examples:
-      nmt train --source es --target gn --train data/train.{es,gn} --valid data/dev.{es,gn}
+      nmt train --source es --target gn --train 'data/train.{es,gn}' --valid 'data/dev.{es,gn}'
       nmt train mine.yaml --set training.epochs=5 --out runs/short
 
     Details:

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from nmt.bundle.folder import Bundle
     from nmt.comparison.evaluation import evaluate
     from nmt.comparison.translation_scores import Evaluation
-    from nmt.corpora.locators import load_corpus
     from nmt.data.corpus import ParallelCorpus
+    from nmt.data.locators import load_corpus
     from nmt.decoding.loading import load
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
@@ -77,7 +77,7 @@ _HOME = {
     "evaluate": "nmt.comparison.evaluation",
     "export": "nmt.sharing.exporting",
     "load": "nmt.decoding.loading",
-    "load_corpus": "nmt.corpora.locators",
+    "load_corpus": "nmt.data.locators",
     "load_recipe": "nmt.training.auto",
     "plot_alignment": "nmt.plotting.heatmap",
     "plot_importances": "nmt.plotting.importances",

@@ -53,7 +53,7 @@ def test_the_wheel_holds_what_the_program_reads_and_no_pictures(distributions: P
         names = set(archive.namelist())
     assert not [name for name in names if name.endswith(".png")]
     recipes = {f"nmt/{path.relative_to(ROOT)}" for path in (ROOT / "recipes").rglob("*.yaml")}
-    corpora = {f"{path.relative_to(ROOT)}" for path in (ROOT / "nmt/corpora").glob("*.yaml")}
+    corpora = {f"{path.relative_to(ROOT)}" for path in (ROOT / "nmt/data/catalogue").glob("*.yaml")}
     sample = {f"{path.relative_to(ROOT)}" for path in (ROOT / "nmt/data/sample").glob("*.bz2")}
     assert (
         recipes | corpora | sample | {"nmt/py.typed", "nmt/fast/kernels/search.c", "nmt/plotting/page/page.html"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpora.locators import load_corpus
+from nmt.data.locators import load_corpus
 from tests.commands import ROOT, good, nmt, python
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

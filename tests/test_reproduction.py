@@ -18,7 +18,7 @@ import pytest
 from nmt.comparison.measure import HeldOut
 from nmt.comparison.reported import measurements
 from nmt.comparison.smoke import PAIRS, UPDATES, smoke_recipe
-from nmt.corpora.locators import load_corpus
+from nmt.data.locators import load_corpus
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
 from nmt.recipe import EXAMPLE_DATA, Recipe, changed_keys, leaves_data_open, load_recipe, parse_recipe, shipped_recipes

@@ -21,12 +21,12 @@ from torch import Tensor
 from nmt.alignment.link_files import parse_pharaoh
 from nmt.alignment.links import Links, check_within
 from nmt.alignment.statistical.aligner import HMMAligner
-from nmt.corpora.locators import split_rows
 from nmt.data import sample
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.flat import Lists, collect_lists
 from nmt.data.lines import any_compression, read_lines
+from nmt.data.locators import split_rows
 from nmt.errors import DataError
 from nmt.runtime.cache import expand_home
 from nmt.runtime.wording import counted

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from nmt.alignment.link_files import read_pharaoh
 from nmt.alignment.links import GoldLinks
-from nmt.corpora import catalogue, fetching
-from nmt.corpora.locators import split_rows
-from nmt.data import sample
+from nmt.data import catalogue, sample
+from nmt.data.catalogue import fetching
+from nmt.data.locators import split_rows
 from nmt.errors import DataError
 from nmt.runtime.cache import expand_home
 

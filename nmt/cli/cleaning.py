@@ -56,8 +56,8 @@ def clean_corpus(
     Stdout has the number of pairs by rule, stderr up to three samples of each with their line numbers. A file gets its name
     once it is complete, and none is overwritten.
     """
-    from nmt.corpora.locators import load_corpus
     from nmt.data.filters import FilterReport, clean
+    from nmt.data.locators import load_corpus
     from nmt.recipe import parse_filters
 
     set_up()

@@ -21,7 +21,7 @@ from nmt.runtime.progress import showing_downloads
 from nmt.runtime.wording import counted, in_columns
 
 if TYPE_CHECKING:
-    from nmt.corpora.entries import CatalogueEntry, NamedCorpus, TextFile
+    from nmt.data.catalogue.schema import CatalogueEntry, NamedCorpus, TextFile
 
 _log = logging.getLogger(__name__)
 _WIDTH = 100
@@ -73,7 +73,7 @@ def list_corpora(
     if search is not None:
         _list_names(search.split())
         return
-    from nmt.corpora.catalogue import entries
+    from nmt.data.catalogue import entries
     from nmt.data.sample import SIZES
 
     rows = {group: [_row(entry) for entry in entries() if entry.group == group] for group in _GROUPS}
@@ -86,8 +86,8 @@ def list_corpora(
 
 def _list_names(words: Sequence[str]) -> None:
     """Print the names of corpora that have all words: ours, then those of mtdata. Raises DataError if there is none."""
-    from nmt.corpora.catalogue import names
-    from nmt.corpora.mtdata_index import search_mtdata
+    from nmt.data.catalogue import names
+    from nmt.data.mtdata_index import search_mtdata
 
     set_up()
     matches = [name for name in names() if all(word.lower() in name.lower() for word in words)]
@@ -144,10 +144,10 @@ def describe_corpus(
     Sources are tried in order. "verified" text must have the SHA-256 of the catalogue. Of other text the SHA-256 is recorded
     at the first fetch and compared from then on.
     """
-    from nmt.corpora.mtdata_index import PREFIX as MTDATA
-    from nmt.corpora.mtdata_index import describe_mtdata
-    from nmt.corpora.sacrebleu_sets import PREFIX as SACREBLEU
-    from nmt.corpora.sacrebleu_sets import describe_test_set
+    from nmt.data.mtdata_index import PREFIX as MTDATA
+    from nmt.data.mtdata_index import describe_mtdata
+    from nmt.data.sacrebleu_sets import PREFIX as SACREBLEU
+    from nmt.data.sacrebleu_sets import describe_test_set
 
     describe = {MTDATA: describe_mtdata, SACREBLEU: describe_test_set}.get(f"{name.partition(':')[0]}:")
     rows = list(describe(name).items()) if describe else _description(name)
@@ -160,7 +160,7 @@ def describe_corpus(
 
 def _description(name: str) -> list[tuple[str, str]]:
     """What the catalogue says of a corpus, or of those of all language pairs."""
-    from nmt.corpora.catalogue import entries, named
+    from nmt.data.catalogue import entries, named
 
     family = next((entry for entry in entries() if entry.pairs and entry.name == name), None)
     corpus = family.corpus(family.names[0]) if family else named(name)
@@ -207,7 +207,7 @@ def _sources(files: Sequence[TextFile]) -> list[str]:
 
 def _folders(name: str, files: Sequence[TextFile]) -> list[Path]:
     """Where the files of a split are on this machine."""
-    from nmt.corpora.catalogue import local_file
+    from nmt.data.catalogue import local_file
 
     paths = (local_file(name, file.split, file.language) for file in files)
     return list(Counter(path.parent for path in paths if path))
@@ -231,8 +231,8 @@ def fetch_corpus(
     Existing files are kept. Sources are tried in order. An interrupted download continues when the command is repeated; until
     then its part stays in the folder downloads of the cache.
     """
-    from nmt.corpora.fetching import fetch
-    from nmt.corpora.mtdata_index import PREFIX, fetch_mtdata
+    from nmt.data.catalogue.fetching import fetch
+    from nmt.data.mtdata_index import PREFIX, fetch_mtdata
 
     set_up()
     corpus, _, split = name.partition("/")
@@ -258,7 +258,7 @@ def check_corpora(
     A file is good, missing, different, or unverified if there is no checksum to compare it with. The exit status is 1 if a
     file differs.
     """
-    from nmt.corpora.catalogue import check, names
+    from nmt.data.catalogue import check, names
 
     different = 0
     for corpus in [name] if name else names():
@@ -295,7 +295,7 @@ def export_corpus(
     """
     from nmt.alignment.gold import gold_links
     from nmt.alignment.link_files import format_pharaoh
-    from nmt.corpora.locators import load_corpus
+    from nmt.data.locators import load_corpus
 
     set_up()
     paths = new_files(output, (source, target, "align"))

@@ -150,8 +150,9 @@ def _say(line: str, *, quiet: bool) -> None:
 
 def _fetch(recipe: Recipe) -> None:
     """Fetch the missing files of catalogue corpora, showing progress. Raises DataError."""
-    from nmt.corpora import catalogue, fetching
-    from nmt.corpora.locators import split_rows
+    from nmt.data import catalogue
+    from nmt.data.catalogue import fetching
+    from nmt.data.locators import split_rows
 
     data = recipe.data
     with showing_downloads() as show:

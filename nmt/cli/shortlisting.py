@@ -44,7 +44,7 @@ def shortlist(
     set_up()
     from nmt.bundle.folder import Bundle
     from nmt.bundle.places import is_folder
-    from nmt.corpora.locators import load_training_corpus
+    from nmt.data.locators import load_training_corpus
     from nmt.decoding.shortlist_learning import learn_shortlist
 
     if output is None and not is_folder(model):

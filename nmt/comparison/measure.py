@@ -27,8 +27,8 @@ from nmt.bundle.languages import choose_direction
 from nmt.comparison.lengths import Bucket, length_buckets
 from nmt.comparison.plan import Candidate
 from nmt.comparison.runs import records
-from nmt.corpora.locators import load_corpus
 from nmt.data.corpus import ParallelCorpus
+from nmt.data.locators import load_corpus
 from nmt.decoding.loading import load_bundles
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from nmt.corpora.locators import named_rows
+from nmt.data.locators import named_rows
 from nmt.recipe import Recipe, SubwordsConfig, parse_recipe
 from nmt.training.text import TrainingText
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from nmt.bundle.folder import Bundle
 from nmt.bundle.hub import PREFIX
-from nmt.corpora.catalogue import lookup, split_name
-from nmt.corpora.locators import split_rows
+from nmt.data.catalogue import lookup, split_name
+from nmt.data.locators import split_rows
 from nmt.errors import NmtError, UsageError
 from nmt.recipe import DataConfig, ModelConfig, RecurrentModelConfig, dump_recipe
 from nmt.recipe.strict_yaml import parse_yaml

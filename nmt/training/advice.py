@@ -9,8 +9,8 @@ from random import Random
 
 import numpy as np
 
-from nmt.corpora.locators import load_text
 from nmt.data.corpus import ParallelCorpus
+from nmt.data.locators import load_text
 from nmt.errors import DataError
 from nmt.recipe import DataConfig, Recipe
 from nmt.runtime.wording import counted, excerpt

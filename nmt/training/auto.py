@@ -28,7 +28,7 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, run: P
 
 def _choose(run: Path | None, data: DataConfig, own: Mapping[str, Any]) -> list[Choice]:
     from nmt.bundle.folder import RECIPE  # not at the top: a recipe that leaves nothing open needs no torch
-    from nmt.corpora.locators import load_text, load_training_corpus
+    from nmt.data.locators import load_text, load_training_corpus
     from nmt.data.profile import profile_text
 
     if run is not None and (run / RECIPE).is_file():

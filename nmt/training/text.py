@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.alignment.corpus_links import WordLinks, load_links
-from nmt.corpora.locators import load_text, load_training_corpus
 from nmt.data.augmentation import rare_words
 from nmt.data.columns import Column
 from nmt.data.corpus import ParallelCorpus
+from nmt.data.locators import load_text, load_training_corpus
 from nmt.data.mixture import rows_by_weight
 from nmt.data.rules import text_rules
 from nmt.data.similarity import pair_weights, similarities

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from nmt.alignment.corpus_links import TokenLinks, WordLinks, load_links, splits_of
-from nmt.corpora.locators import load_corpus
 from nmt.data.batching import make_batch, plan_batches
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import encode_corpus
+from nmt.data.locators import load_corpus
 from nmt.data.mixture import mix
 from nmt.data.sample import examples
 from nmt.data.sampled import SampledCorpus

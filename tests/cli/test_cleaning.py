@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpora.locators import load_corpus
 from nmt.data.filters import clean
+from nmt.data.locators import load_corpus
 from nmt.recipe import FiltersConfig
 from nmt.runtime.wording import excerpt
 from tests.commands import Finished, bad, good, nmt

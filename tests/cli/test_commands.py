@@ -22,7 +22,7 @@ import yaml
 
 from nmt.bundle.folder import Bundle
 from nmt.cli.inspecting import info
-from nmt.corpora.catalogue import entries
+from nmt.data.catalogue import entries
 from nmt.decoding.translator import Translator
 from nmt.model.recurrent import RecurrentModel
 from nmt.recipe import GuidedAlignmentConfig, load_recipe, shipped_recipes

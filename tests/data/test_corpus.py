@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from nmt.alignment.corpus_links import load_links
 from nmt.alignment.gold import gold_links
 from nmt.bundle.places import find_model
-from nmt.corpora.locators import load_corpus
 from nmt.data import flat
 from nmt.data.lines import lines_of, open_binary, read_lines
+from nmt.data.locators import load_corpus
 from nmt.data.tables import read_column
 from nmt.errors import DataError, UsageError
 from nmt.text.subwords import Subwords
@@ -484,7 +484,7 @@ def test_a_bad_local_dataset_is_named() -> None:
 
 def test_without_a_connection_the_hub_says_what_to_do(folder: Path) -> None:
     code = (
-        "from nmt.corpora.locators import load_corpus; from nmt.errors import DataError\n"
+        "from nmt.data.locators import load_corpus; from nmt.errors import DataError\n"
         "try: load_corpus('hf:owner/name:train', source='en', target='de')\n"
         "except DataError as error: print(error)"
     )

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
-from nmt.corpora.locators import load_corpus
 from nmt.data import encoded as encoding
 from nmt.data import flat
 from nmt.data.corpus import ParallelCorpus
@@ -23,6 +22,7 @@ from nmt.data.encoded import EncodedCorpus, encode_corpus, id_type
 from nmt.data.filters import FilterReport
 from nmt.data.flat import Lists
 from nmt.data.id_file import IdTable, open_ids, write_ids
+from nmt.data.locators import load_corpus
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
 from nmt.text.subwords import Subwords

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.corpora.locators import load_corpus
 from nmt.data import filters as module
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import RULES, FilterReport, clean, first_occurrences, keep
+from nmt.data.locators import load_corpus
 from nmt.recipe import FiltersConfig
 
 lengths = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.booleans()), max_size=20)

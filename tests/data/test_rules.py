@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.corpora.catalogue import entries
 from nmt.data import rules as module
+from nmt.data.catalogue import entries
 from nmt.data.rules import MaxWordLength, MinLanguage, MinLetters, NoCopies, OwnScripts, TextRule, text_rules
 from nmt.errors import UsageError
 from nmt.recipe import FiltersConfig

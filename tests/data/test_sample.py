@@ -6,8 +6,8 @@ from hashlib import sha256
 import pytest
 
 from nmt.alignment.gold import gold_links
-from nmt.corpora.locators import load_corpus
 from nmt.data import sample
+from nmt.data.locators import load_corpus
 from nmt.errors import DataError
 
 DIGESTS = {

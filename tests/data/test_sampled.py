@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpora.locators import load_corpus
 from nmt.data import encoded, sampled
 from nmt.data.encoded import EncodedCorpus, encode_corpus
+from nmt.data.locators import load_corpus
 from nmt.data.sampled import SampledCorpus
 from nmt.recipe import FiltersConfig
 from nmt.text.subwords import Subwords

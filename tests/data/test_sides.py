@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpora.locators import load_corpus, load_training_corpus
+from nmt.data.locators import load_corpus, load_training_corpus
 from nmt.errors import DataError
 from nmt.recipe import DataConfig
 

@@ -25,7 +25,7 @@ from nmt.alignment.link_files import read_gold, read_pharaoh
 from nmt.alignment.links import GoldLinks
 from nmt.bundle.folder import Bundle, load_tensors
 from nmt.cli.streams import open_input, text_lines
-from nmt.corpora.locators import load_corpus
+from nmt.data.locators import load_corpus
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import read_lexicon

@@ -14,7 +14,7 @@ from nmt.cli.inspecting import print_table
 from nmt.comparison.plan import TRAINED
 from nmt.comparison.reproduction import training_record
 from nmt.comparison.runs import records
-from nmt.corpora.download import _read_version, _version_path
+from nmt.data.catalogue.download import _read_version, _version_path
 from nmt.errors import DataError
 from nmt.plotting.curves import read_curves
 from nmt.recipe import Recipe

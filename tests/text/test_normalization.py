@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from nmt.bundle.folder import RECIPE
-from nmt.corpora.locators import load_text, load_training_corpus
+from nmt.data.locators import load_text, load_training_corpus
 from nmt.recipe import DataConfig, Normalization, dump_recipe, load_recipe
 from nmt.text.normalization import Normalizer
 

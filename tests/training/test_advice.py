@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.corpora.catalogue import local_file, lookup
-from nmt.corpora.locators import split_rows
+from nmt.data.catalogue import local_file, lookup
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import encode_corpus
+from nmt.data.locators import split_rows
 from nmt.model.build import build_model
 from nmt.recipe import find_recipe, leaves_data_open, load_recipe, shipped_recipes
 from nmt.training import advice as advice_of_texts

@@ -9,7 +9,7 @@ import pytest
 from nmt import __version__
 from nmt.bundle.folder import Bundle
 from nmt.cli.inspecting import info
-from nmt.corpora.locators import load_corpus
+from nmt.data.locators import load_corpus
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
 from nmt.training.best import average_run

@@ -13,7 +13,7 @@ from torch.autograd import gradcheck
 from nmt.alignment.error_rate import alignment_error_rate
 from nmt.alignment.links import argmax_links
 from nmt.bundle.folder import Bundle
-from nmt.corpora.locators import load_corpus
+from nmt.data.locators import load_corpus
 from nmt.decoding.translator import Translator
 from nmt.recipe import GuidedAlignmentConfig
 from nmt.training.guidance import FLOOR, guidance_weight, guided_cross_entropy

@@ -9,8 +9,8 @@ import pytest
 import nmt
 from nmt.bundle.folder import Bundle
 from nmt.comparison.measure import HeldOut
-from nmt.corpora.locators import load_text, load_training_corpus
 from nmt.data.encoded import encode_corpus
+from nmt.data.locators import load_text, load_training_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from nmt.alignment.corpus_links import load_links
-from nmt.corpora.locators import load_training_corpus
 from nmt.data.encoded import encode_corpus
+from nmt.data.locators import load_training_corpus
 from nmt.data.mixture import split_tags_warning
 from nmt.errors import DataError, UsageError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.corpora.locators import load_corpus
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
+from nmt.data.locators import load_corpus
 from nmt.training import trainer
 from nmt.training.advice import Overlap, overlap_warning
 from nmt.training.text import TrainingText
@@ -77,8 +77,8 @@ def test_no_test_text_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     write(tmp_path, "valid", [("a fish", "ein Fisch")])
     monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("NMT_CORPORA", raising=False)
-    for function in ("fetching._fetch_file", "locators.read_hub", "locators.sacrebleu_files"):
-        monkeypatch.setattr(f"nmt.corpora.{function}", lambda *_: pytest.fail("fetched"))
+    for function in ("catalogue.fetching._fetch_file", "locators.read_hub", "locators.sacrebleu_files"):
+        monkeypatch.setattr(f"nmt.data.{function}", lambda *_: pytest.fail("fetched"))
     data = recipe(tmp_path).data.model_copy(update={"source": "en", "target": "de", "test": test})
     text = TrainingText(corpus(TRAIN), corpus([("a fish", "ein Fisch")]))
     assert overlap_warning(data, text) is None

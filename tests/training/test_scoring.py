@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.corpora.locators import load_corpus
+from nmt.data.locators import load_corpus
 from nmt.errors import UsageError
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe

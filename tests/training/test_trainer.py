@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nmt.bundle.folder import Bundle, load_tensors, weights_of
-from nmt.corpora.locators import load_corpus
+from nmt.data.locators import load_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.text.subwords import Subwords

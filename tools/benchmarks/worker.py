@@ -24,8 +24,8 @@ WARM_UP = 2
 
 def prepare(folder: str) -> dict[str, Any]:
     """Write the text that all systems read, and train their joint SentencePiece model."""
-    from nmt.corpora import catalogue
-    from nmt.corpora.locators import load_corpus
+    from nmt.data import catalogue
+    from nmt.data.locators import load_corpus
 
     splits = {"train": "multi30k/train", "test": "multi30k/test_2016_flickr"}
     present = {(checked.file.split, checked.file.language) for checked in catalogue.check("multi30k") if checked.path}

@@ -10,8 +10,8 @@ from nmt.alignment.statistical import aligner
 from nmt.alignment.statistical.aligner import MAX_WORDS, HMMAligner
 from nmt.alignment.statistical.hmm import FLOOR, agreement, learn
 from nmt.alignment.statistical.word_forms import WordForms
-from nmt.corpora.locators import load_corpus
 from nmt.data import sample
+from nmt.data.locators import load_corpus
 from nmt.errors import DataError
 
 TEXT = [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpora.locators import load_corpus
+from nmt.data.locators import load_corpus
 from nmt.errors import DataError
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nmt.corpora.locators import load_corpus
+from nmt.data.locators import load_corpus
 from tests.data.formats.loading import load, refusal
 from tests.data.formats.test_tmx import memory, unit
 

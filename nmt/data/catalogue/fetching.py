@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from nmt.corpora.catalogue import Fetched, expected_digest, local_file, lookup, named, read_record, record_path, roots
-from nmt.corpora.download import Progress
-from nmt.corpora.entries import NamedCorpus, Source, TextFile
-from nmt.corpora.sources import SourceError, open_source, read_text
+from nmt.data.catalogue import Fetched, expected_digest, local_file, lookup, named, read_record, record_path, roots
+from nmt.data.catalogue.download import Progress
+from nmt.data.catalogue.schema import NamedCorpus, Source, TextFile
+from nmt.data.catalogue.sources import SourceError, open_source, read_text
 from nmt.data.lines import COMPRESSIONS
 from nmt.errors import DataError
 from nmt.runtime.cache import cache_folder

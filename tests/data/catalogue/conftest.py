@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpora import download
-from tests.corpora.fetching import Server, serving
+from nmt.data.catalogue import download
+from tests.data.catalogue.fetching import Server, serving
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sacrebleu.dataset import DATASETS
 
-from nmt.corpora.locators import load_corpus
+from nmt.data.locators import load_corpus
 from nmt.errors import DataError
 
 

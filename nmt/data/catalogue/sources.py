@@ -15,12 +15,12 @@ from gzip import BadGzipFile
 from pathlib import Path
 from typing import IO, cast
 
-from nmt.corpora.download import DownloadError, Progress, download
-from nmt.corpora.entries import Source, TextFormat
-from nmt.corpora.sacrebleu_sets import PREFIX, sacrebleu_files
+from nmt.data.catalogue.download import DownloadError, Progress, download
+from nmt.data.catalogue.schema import Source, TextFormat
 from nmt.data.formats.sgml import segments
 from nmt.data.hub_datasets import read_hub
 from nmt.data.lines import open_binary
+from nmt.data.sacrebleu_sets import PREFIX, sacrebleu_files
 from nmt.data.tables import Batches, is_table, read_table
 from nmt.errors import DataError
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from nmt.corpora import catalogue, download
-from nmt.corpora.catalogue import check
-from nmt.corpora.fetching import fetch, find
-from nmt.corpora.locators import load_corpus
+from nmt.data import catalogue
+from nmt.data.catalogue import check, download
+from nmt.data.catalogue.fetching import fetch, find
+from nmt.data.locators import load_corpus
 from nmt.errors import DataError
-from tests.corpora.fetching import Server, entry, packed, write_entry
+from tests.data.catalogue.fetching import Server, entry, packed, write_entry
 
 ENGLISH, GERMAN = b"one\ntwo\nthree\n", "eins\nzwei\ngrün\n".encode()
 PAIRS = [("one", "eins"), ("two", "zwei"), ("three", "grün")]

@@ -23,7 +23,7 @@ from nmt.runtime.json_files import read_json
 from nmt.runtime.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from nmt.corpora.entries import CatalogueEntry, NamedCorpus, TextFile
+    from nmt.data.catalogue.schema import CatalogueEntry, NamedCorpus, TextFile
 
 FOLDER = Path(__file__).parent
 """Where the entries are."""
@@ -52,7 +52,7 @@ class Fetched:
 
 @cache
 def _entry(path: Path) -> CatalogueEntry:
-    from nmt.corpora.entries import read_entry  # not needed for names that are not of the catalogue
+    from nmt.data.catalogue.schema import read_entry  # not needed for names that are not of the catalogue
 
     return read_entry(path)
 

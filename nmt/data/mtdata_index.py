@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from nmt.corpora.download import DownloadError, Progress, download
-from nmt.corpora.fetching import one_process
-from nmt.corpora.sources import SourceError, unpack
+from nmt.data.catalogue.download import DownloadError, Progress, download
+from nmt.data.catalogue.fetching import one_process
+from nmt.data.catalogue.sources import SourceError, unpack
 from nmt.data.tables import Pairs, one_line
 from nmt.errors import DataError, UsageError
 from nmt.runtime.cache import cache_folder

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpora import download as module
-from nmt.corpora.download import ATTEMPTS, DownloadError, download
-from tests.corpora.fetching import Server
+from nmt.data.catalogue import download as module
+from nmt.data.catalogue.download import ATTEMPTS, DownloadError, download
+from tests.data.catalogue.fetching import Server
 
 CONTENT = bytes(range(256)) * 1000
 

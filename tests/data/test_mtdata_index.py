@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from nmt.corpora.locators import load_corpus
-from nmt.corpora.mtdata_index import fetch_mtdata
+from nmt.data.locators import load_corpus
+from nmt.data.mtdata_index import fetch_mtdata
 from nmt.errors import DataError, UsageError
 from nmt.runtime.cache import cache_folder
-from tests.corpora.fetching import Server, packed
+from tests.data.catalogue.fetching import Server, packed
 
 PAIRS = [("Hallo", "Hello"), ("Tür zu", "Close the door")]
 

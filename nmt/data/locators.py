@@ -9,10 +9,8 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from nmt.corpora import catalogue, fetching
-from nmt.corpora.mtdata_index import mtdata_files
-from nmt.corpora.sacrebleu_sets import sacrebleu_files
-from nmt.data import sample
+from nmt.data import catalogue, sample
+from nmt.data.catalogue import fetching
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.formats import PAIR_FILES, holds_pairs, read_pairs
@@ -21,6 +19,8 @@ from nmt.data.formats.sgml import is_sgml, read_sgml
 from nmt.data.hub_datasets import read_hub
 from nmt.data.lines import COMPRESSIONS, Place, any_compression, read_lines
 from nmt.data.mixture import mix
+from nmt.data.mtdata_index import mtdata_files
+from nmt.data.sacrebleu_sets import sacrebleu_files
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
 from nmt.data.tables import ROWS, Batches, in_batches
 from nmt.errors import DataError

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from sacrebleu.dataset import DATASETS
 
-from nmt.corpora import catalogue
-from nmt.corpora.catalogue import entries, lookup, names
-from nmt.corpora.entries import read_entry
-from nmt.corpora.sacrebleu_sets import PREFIX
+from nmt.data import catalogue
+from nmt.data.catalogue import entries, lookup, names
+from nmt.data.catalogue.schema import read_entry
+from nmt.data.sacrebleu_sets import PREFIX
 from nmt.errors import DataError
 from nmt.text.languages import LANGUAGES
-from tests.corpora.fetching import entry, write_entry
+from tests.data.catalogue.fetching import entry, write_entry
 
 PATHS = sorted(catalogue.FOLDER.glob("*.yaml"))
 EXPECTED = [

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from nmt.corpora import catalogue, fetching
-from nmt.corpora.catalogue import check, named
-from nmt.corpora.fetching import fetch, find
-from nmt.corpora.locators import load_corpus
+from nmt.data import catalogue
+from nmt.data.catalogue import check, fetching, named
+from nmt.data.catalogue.fetching import fetch, find
 from nmt.data.lines import read_lines
+from nmt.data.locators import load_corpus
 from nmt.errors import DataError
-from tests.corpora.fetching import Server, entry, write_entry
+from tests.data.catalogue.fetching import Server, entry, write_entry
 
 TEXT = {"en": b"one\ntwo\nthree\n", "de": "eins\nzwei\ngrün\n".encode()}
 pytestmark = pytest.mark.usefixtures("server")

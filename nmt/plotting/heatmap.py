@@ -7,21 +7,24 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from math import ceil
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
-from nmt.alignment.links import GoldLinks
+from nmt.alignment.links import GoldLinks, check_within
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.errors import DataError, UsageError
-from nmt.plotting.fonts import add_font, choose_families, label, text_width
+from nmt.plotting.fonts import add_font, choose_families, label
 from nmt.plotting.layout import LABEL_PAD, TITLE_SIZE, Layout, Panel, measure_panels
 from nmt.plotting.style import (
     INK,
@@ -39,17 +42,48 @@ from nmt.runtime.wording import counted
 
 Gold = GoldLinks | AbstractSet[tuple[int, int]]
 Style = Literal["color", "gray"]
-Mark = Literal["sure", "possible", "center"]
 T = TypeVar("T")
 
-LEGEND_SIZE, LEGEND_UNIT = 9.0, 0.2  # font size in points, side of a mark in inches
-_WEIGHTS = "attention weight"
 ANNOTATED_UP_TO = 12  # words; larger matrices have no numbers in the cells
+_WEIGHTS = "attention weight"
+_LEGEND_ENTRY = 1.7  # inches
 
-_BLUES = LinearSegmentedColormap.from_list(
-    "nmt-blues", ["#edf2f8", "#c5d9ec", "#8fbbdc", "#5296c8", "#246aa8", "#0f427d", "#08264f"]
-)
-_GRAYS = LinearSegmentedColormap.from_list("nmt-grays", ["black", "white"])
+
+@dataclass(frozen=True)
+class _Look:
+    """The colors of a style.
+
+    Attributes:
+        colormap: colors of weights from 0 to 1.
+        grid: color of the lines between cells.
+        outline: color of the squares of gold links.
+        halo: border of these squares, if they need one to be visible on any cell.
+        zero, one: text color on cells of small and of large weight.
+        center: color of the window's centers.
+        center_halo: their border.
+    """
+
+    colormap: Colormap
+    grid: str
+    outline: str
+    halo: str | None
+    zero: str
+    one: str
+    center: str
+    center_halo: str
+
+
+_BLUES = ["#edf2f8", "#c5d9ec", "#8fbbdc", "#5296c8", "#246aa8", "#0f427d", "#08264f"]
+_LOOKS = {
+    "color": _Look(
+        LinearSegmentedColormap.from_list("nmt-blues", _BLUES),
+        grid="white", outline=ORANGE, halo=None, zero=INK, one="white", center=MAGENTA, center_halo="white",
+    ),
+    "gray": _Look(
+        LinearSegmentedColormap.from_list("nmt-grays", ["black", "white"]),
+        grid="#404040", outline="white", halo="black", zero="white", one=INK, center="white", center_halo="black",
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +114,8 @@ class Heatmap:
             raise ValueError(
                 f"The centers have {counted(len(self.centers), 'row')} for {counted(len(self.alignment.target), 'target word')}."
             )
-        _check_within(self.links, self.alignment)
+        targets, sources = self.alignment.weights.shape
+        check_within(self.links.possible, sources, targets, "Gold links")
 
     @property
     def links(self) -> GoldLinks:
@@ -135,7 +170,7 @@ def plot_alignment(
     output = None if path is None else as_path(path, "The picture")
     font_file = None if font is None else as_path(font, "The font")
     kind, page = "png" if output is None else file_format(output), [Heatmap(*panel) for panel in panels]
-    with _figures([page], _Look.of(style), font_file, kind, weights) as [figure]:
+    with _figures([page], style, font_file, kind, weights) as [figure]:
         return render(figure, kind, dpi=dpi) if output is None else save(figure, output, dpi=dpi)
 
 
@@ -159,10 +194,10 @@ def plot_heatmaps(
         UsageError: there are several pages, but the format is not PDF; or as for `plot_alignment`.
         DataError: there is nothing to draw; or as for `plot_alignment`.
     """
-    kind, look = file_format(path), _Look.of(style)
+    kind = file_format(path)
     if len(pages) > 1 and kind != "pdf":
         raise UsageError(f"A .{kind} has one page, but there are {len(pages)}: write a .pdf.")
-    with _figures(pages, look, font, kind, weights) as figures:
+    with _figures(pages, style, font, kind, weights) as figures:
         if len(pages) > 1:
             save_pages(figures, path, dpi=dpi)
         else:
@@ -171,9 +206,11 @@ def plot_heatmaps(
 
 @contextmanager
 def _figures(
-    pages: Sequence[Sequence[Heatmap]], look: _Look, font: Path | None, kind: str, weights: str
+    pages: Sequence[Sequence[Heatmap]], style: Style, font: Path | None, kind: str, weights: str
 ) -> Iterator[Iterator[Figure]]:
-    """The figures of the pages, drawn one by one, within `house_style`. Raises DataError if there is nothing to draw."""
+    """The figures of the pages, drawn one by one, within `house_style`. Raises UsageError, or DataError without panels."""
+    if style not in _LOOKS:
+        raise UsageError(f"There is no style '{style}' of heatmap; choose color or gray.")
     if not pages or not all(pages):
         raise DataError("There is nothing to draw: a picture needs at least one alignment.")
     words = [label(word) for item in chain(*pages) for word in item.alignment.source + item.alignment.target]
@@ -181,7 +218,7 @@ def _figures(
     # The viewer of an SVG uses its own fonts, which may have glyphs that are missing here.
     families = choose_families(texts, first=[add_font(font)] if font else [], warn=kind != "svg")
     with house_style(families):
-        yield (_draw(page, look, families, weights) for page in pages)
+        yield (_draw(page, _LOOKS[style], families, weights) for page in pages)
 
 
 def _padded(values: Sequence[T], filler: T, count: int) -> list[T]:
@@ -193,108 +230,60 @@ def _padded(values: Sequence[T], filler: T, count: int) -> list[T]:
     return [*values, *[filler] * (count - len(values))]
 
 
-def _check_within(links: GoldLinks, alignment: Alignment) -> None:
-    """Raise DataError if a gold link lies outside the matrix."""
-    targets, sources = alignment.weights.shape
-    for source, target in sorted(links.possible):
-        if not (0 <= source < sources and 0 <= target < targets):
-            pair = f"{sources} source and {counted(targets, 'target word')}"
-            raise DataError(f"The gold link {source}-{target} lies outside its sentence pair of {pair}.")
-
-
-@dataclass(frozen=True)
-class _Look:
-    """The colors of a style.
-
-    Attributes:
-        colormap: colors of weights from 0 to 1.
-        grid: color of the lines between cells.
-        outline: color of the squares of gold links.
-        halo: border of these squares, if they need one to be visible on any cell.
-        zero, one: text color on cells of small and of large weight.
-        center: color of the window's centers.
-        center_halo: their border.
-    """
-
-    colormap: Colormap
-    grid: str
-    outline: str
-    halo: str | None
-    zero: str
-    one: str
-    center: str
-    center_halo: str
-
-    @classmethod
-    def of(cls, style: Style) -> Self:
-        match style:
-            case "color":
-                return cls(
-                    _BLUES, grid="white", outline=ORANGE, halo=None, zero=INK, one="white",
-                    center=MAGENTA, center_halo="white",
-                )  # fmt: skip
-            case "gray":
-                return cls(
-                    _GRAYS, grid="#404040", outline="white", halo="black", zero="white", one=INK,
-                    center="white", center_halo="black",
-                )  # fmt: skip
-            case _:
-                raise UsageError(f"There is no style '{style}' of heatmap; choose color or gray.")
-
-    def square(self, x: float, y: float, side: float, *, sure: bool) -> Rectangle:
-        """The mark of a gold link."""
-        line = "solid" if sure else (0, (2.5, 1.6))
-        square = Rectangle((x, y), side, side, fill=False, edgecolor=self.outline, linewidth=1.6, linestyle=line)
-        if self.halo:
-            square.set_path_effects([withStroke(linewidth=3.2, foreground=self.halo)])
-        return square
-
-    def draw_diamonds(self, axes: Axes, places: Sequence[tuple[float, float]], cell: float) -> None:
-        """Mark the centers of a window; `cell` is the side of a cell in inches."""
-        size = min(max(72 * cell * 0.26, 3.0), 7.5)
-        x, y = zip(*places, strict=True) if places else ((), ())
-        axes.plot(
-            x, y, linestyle="none", marker="D", markersize=size * 0.8, color=self.center,
-            markeredgecolor=self.center_halo, markeredgewidth=size / 7, clip_on=False,
-        )  # fmt: skip
-
-
 # --- drawing ----------------------------------------------------------------------------------------------------
 
 
 def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights: str) -> Figure:
     panels = measure_panels([(item.alignment, item.title) for item in page], families)
-    legend = _Legend.of(page, families)
-    layout = Layout.arrange(panels, legend=legend.width)
-    figure = Figure(figsize=(layout.width, layout.height), facecolor="white")
     annotated = all(max(item.alignment.weights.shape) <= ANNOTATED_UP_TO for item in page)
-    for item, panel, (x, y), corner in zip(page, panels, layout.corners, layout.titles, strict=True):
-        axes = _axes(figure, x, y, panel.width, panel.height)
+    marks = _legend(page, look)
+    layout = Layout.arrange(panels)
+    columns = max(int(layout.width / _LEGEND_ENTRY), 1)
+    rows = ceil(len(marks) / columns)
+    height = layout.height + (0.1 + 0.25 * rows if marks else 0)
+    figure = Figure(figsize=(layout.width, height), facecolor="white")
+
+    def add_axes(x: float, y: float, width: float, tall: float) -> Axes:
+        """Add axes at a position in inches from the top left corner."""
+        return figure.add_axes((x / layout.width, 1 - (y + tall) / height, width / layout.width, tall / height))
+
+    for item, panel, (x, y), (title_x, title_y) in zip(page, panels, layout.corners, layout.titles, strict=True):
+        axes = add_axes(x, y, panel.width, panel.height)
         _draw_matrix(axes, item.alignment, panel, look)
         if annotated:
             _annotate(axes, item.alignment, look)
         for source, target in sorted(item.links.possible):
             is_sure = (source, target) in item.links.sure
-            axes.add_patch(look.square(source + 0.06, target + 0.06, 0.88, sure=is_sure))
-        _draw_centers(axes, item.centers, panel, look, down=0.84 if annotated else 0.5)
-        _write_title(figure, *corner, panel.title)
-    _draw_bar(_axes(figure, *layout.bar), look, weights)
-    if legend.entries:
-        legend.draw(_axes(figure, *layout.legend, legend.width, LEGEND_UNIT), look)
+            axes.add_patch(_square(look, source + 0.06, target + 0.06, 0.88, is_sure=is_sure))
+        if item.centers is not None:
+            _draw_centers(axes, item.centers, panel.cell, look, down=0.84 if annotated else 0.5)
+        figure.text(
+            title_x / layout.width, 1 - title_y / height, panel.title, fontsize=TITLE_SIZE, va="top", ha="left"
+        )  # fmt: skip
+    bar = figure.colorbar(
+        ScalarMappable(Normalize(0, 1), look.colormap), cax=add_axes(*layout.bar), ticks=[0, 0.25, 0.5, 0.75, 1]
+    )
+    bar.set_label(weights, fontsize=9)
+    bar.ax.tick_params(length=2, labelsize=8)
+    bar.outline.set_linewidth(0.5)
+    if marks:
+        figure.legend(
+            list(marks.values()), list(marks), loc="lower left", ncols=columns, frameon=False, fontsize=9,
+            handlelength=1.6, handleheight=1.6, borderaxespad=0.8,
+        )  # fmt: skip
     return figure
 
 
-def _axes(figure: Figure, x: float, y: float, width: float, height: float) -> Axes:
-    """Add axes at a position in inches from the top left corner."""
-    page_width, page_height = figure.get_size_inches()
-    bottom = page_height - y - height
-    return figure.add_axes((x / page_width, bottom / page_height, width / page_width, height / page_height))
-
-
-def _write_title(figure: Figure, x: float, y: float, title: str) -> None:
-    """Write a title with its top left corner at a position in inches."""
-    width, height = figure.get_size_inches()
-    figure.text(x / width, 1 - y / height, title, fontsize=TITLE_SIZE, va="top", ha="left")
+def _legend(page: Sequence[Heatmap], look: _Look) -> dict[str, Artist]:
+    """The marks that occur on a page, by their meaning."""
+    marks: dict[str, Artist] = {}
+    if any(item.links.sure for item in page):
+        marks["sure link"] = _square(look, 0, 0, 1, is_sure=True)
+    if any(item.links.possible - item.links.sure for item in page):
+        marks["possible link"] = _square(look, 0, 0, 1, is_sure=False)
+    if any(item.centers is not None for item in page):
+        marks["window’s center pₜ"] = Line2D([], [], **_diamond(look, 0.3))
+    return marks
 
 
 def _draw_matrix(axes: Axes, alignment: Alignment, panel: Panel, look: _Look) -> None:
@@ -306,14 +295,15 @@ def _draw_matrix(axes: Axes, alignment: Alignment, panel: Panel, look: _Look) ->
     axes.tick_params(length=0, pad=72 * LABEL_PAD, labelsize=panel.font_size)
     axes.xaxis.tick_top()
     axes.set_yticks(np.arange(targets) + 0.5, panel.target)
-    if panel.slant:
-        # Shift slanted words by half the height of a lower-case letter, so that they point at their columns.
-        shift = 0.19 * panel.font_size / (72 * panel.cell)
-        axes.set_xticks(np.arange(sources) + 0.5 + shift, panel.source, rotation=panel.slant, rotation_mode="anchor")
-        for text in axes.get_xticklabels():
-            text.set(ha="right" if panel.turned else "left", va="baseline")
-    else:
+    if not panel.slanted:
         axes.set_xticks(np.arange(sources) + 0.5, panel.source)
+        return
+    # Shift slanted words by half the height of a lower-case letter, so that they point at their columns.
+    shift = 0.19 * panel.font_size / (72 * panel.cell)
+    angle, side = (-45, "right") if panel.turned else (45, "left")
+    axes.set_xticks(
+        np.arange(sources) + 0.5 + shift, panel.source, rotation=angle, rotation_mode="anchor", ha=side, va="baseline"
+    )
 
 
 def _annotate(axes: Axes, alignment: Alignment, look: _Look) -> None:
@@ -324,57 +314,25 @@ def _annotate(axes: Axes, alignment: Alignment, look: _Look) -> None:
             axes.text(source + 0.5, target + 0.5, f"{weight:.2f}", color=color, fontsize=8, ha="center", va="center")
 
 
-def _draw_centers(axes: Axes, centers: Matrix | None, panel: Panel, look: _Look, *, down: float) -> None:
+def _square(look: _Look, x: float, y: float, side: float, *, is_sure: bool) -> Rectangle:
+    """The mark of a gold link."""
+    line = "solid" if is_sure else (0, (2.5, 1.6))
+    square = Rectangle((x, y), side, side, fill=False, edgecolor=look.outline, linewidth=1.6, linestyle=line)
+    if look.halo:
+        square.set_path_effects([withStroke(linewidth=3.2, foreground=look.halo)])
+    return square
+
+
+def _draw_centers(axes: Axes, centers: Matrix, cell: float, look: _Look, *, down: float) -> None:
     """Draw the centers in their rows, at the fraction `down` of the row's height."""
-    places = [] if centers is None else [(x, row + down) for (row, _), x in np.ndenumerate(centers) if np.isfinite(x)]
-    look.draw_diamonds(axes, places, panel.cell)
+    rows, heads = np.nonzero(np.isfinite(centers))
+    axes.plot(centers[rows, heads], rows + down, **_diamond(look, cell), clip_on=False)
 
 
-def _draw_bar(axes: Axes, look: _Look, label: str) -> None:
-    """Draw the color bar."""
-    mapping = ScalarMappable(Normalize(0, 1), look.colormap)
-    bar = axes.figure.colorbar(mapping, cax=axes, ticks=[0, 0.25, 0.5, 0.75, 1])
-    bar.set_label(label, fontsize=9)
-    bar.ax.tick_params(length=2, labelsize=8)
-    bar.outline.set_linewidth(0.5)
-
-
-@dataclass(frozen=True)
-class _Legend:
-    """The legend of the marks on a page, in one line.
-
-    Attributes:
-        entries: mark, meaning and start in units of `LEGEND_UNIT`.
-        width: width in inches; 0 for no legend.
-    """
-
-    entries: tuple[tuple[Mark, str, float], ...]
-    width: float
-
-    @classmethod
-    def of(cls, page: Sequence[Heatmap], families: Sequence[str]) -> Self:
-        """Make the legend of the marks that occur on a page."""
-        marks: tuple[tuple[Mark, str, bool], ...] = (
-            ("sure", "sure link", any(item.links.sure for item in page)),
-            ("possible", "possible link", any(item.links.possible - item.links.sure for item in page)),
-            ("center", "window’s center pₜ", any(item.centers is not None for item in page)),
-        )
-        entries: list[tuple[Mark, str, float]] = []
-        start = 0.1
-        for mark, meaning, is_there in marks:
-            if is_there:
-                entries.append((mark, meaning, start))
-                start += 2.4 + text_width(meaning, LEGEND_SIZE, families) / 72 / LEGEND_UNIT
-        return cls(tuple(entries), (start - 1) * LEGEND_UNIT if entries else 0.0)
-
-    def draw(self, axes: Axes, look: _Look) -> None:
-        """Draw the legend into axes of its width and of height `LEGEND_UNIT`."""
-        axes.set(xlim=(0, self.width / LEGEND_UNIT), ylim=(1, 0))
-        axes.set_axis_off()
-        for mark, meaning, start in self.entries:
-            axes.add_patch(Rectangle((start, 0), 1, 1, facecolor=look.colormap(0.0), clip_on=False))
-            if mark == "center":
-                look.draw_diamonds(axes, [(start + 0.5, 0.5)], 1.5 * LEGEND_UNIT)
-            else:
-                axes.add_patch(look.square(start + 0.1, 0.1, 0.8, sure=mark == "sure"))
-            axes.text(start + 1.4, 0.5, meaning, fontsize=LEGEND_SIZE, va="center")
+def _diamond(look: _Look, cell: float) -> dict[str, Any]:
+    """How the center of a window is marked; `cell` is the side of a cell in inches."""
+    size = min(max(72 * cell * 0.26, 3.0), 7.5)
+    return {
+        "linestyle": "none", "marker": "D", "markersize": size * 0.8, "color": look.center,
+        "markeredgecolor": look.center_halo, "markeredgewidth": size / 7,
+    }  # fmt: skip

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nmt.alignment.weights import Alignment
@@ -18,9 +17,6 @@ from nmt.plotting.style import BLUE, FAINT, FORMATS, INK, file_format, house_sty
 from nmt.runtime.arguments import as_path, described
 from nmt.runtime.files import write_atomically
 
-_FONT, _TITLE = 9.0, 10.0  # points
-_ROW, _PANEL, _GAP, _EDGE = 0.21, 2.6, 0.3, 0.15  # inches: height of a word, width and distance of panels, margin
-_ABOVE = 0.4  # inches for the titles
 _SMALLEST = 0.03  # smaller weights are drawn without their number
 _SHADES = 20
 _LEGEND = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
@@ -68,40 +64,25 @@ def plot_importances(
 
 def _draw(text: Alignment) -> Figure:
     """A row per word, and a column of bars per reading."""
-    words = [label(word) for word in text.source]
-    families = choose_families([*words, *map(label, text.target)], warn=False)
-    left = _EDGE + max(text_width(word, _FONT, families) for word in words) / 72 + 0.1
     titles = [label(caption) for caption in text.target]
-    panel = max(_PANEL, *(text_width(caption, _TITLE, families) / 72 for caption in titles))
-    width = left + len(titles) * (panel + _GAP) - _GAP + _EDGE
-    height = _ABOVE + _ROW * len(words) + _EDGE
-    figure = Figure(figsize=(width, height))
-    largest = max(float(text.weights.max()), _SMALLEST)
-    for number, (caption, weights) in enumerate(zip(titles, text.weights.tolist(), strict=True)):
-        box = ((left + number * (panel + _GAP)) / width, _EDGE / height, panel / width, _ROW * len(words) / height)
-        axes: Axes = figure.add_axes(box)
-        _draw_bars(axes, weights, largest)
-        axes.set_title(caption, loc="left", fontsize=_TITLE, pad=6)
-        axes.set_yticks(range(len(words)), words if number == 0 else [""] * len(words), fontsize=_FONT)
+    families = choose_families([*map(label, text.source), *titles], warn=False)
+    panel = max(2.9, *(text_width(caption, 10, families) / 72 + 0.3 for caption in titles))
+    size = 1 + len(titles) * panel, 0.6 + 0.21 * len(text.source)
+    figure = Figure(figsize=size, layout="constrained")
+    columns = figure.subplots(1, len(titles), squeeze=False, sharey=True)[0]
+    for axes, caption, weights in zip(columns, titles, text.weights.tolist(), strict=True):
+        bars = axes.barh(range(len(weights)), weights, color=BLUE, height=0.72)
+        numbers = [f"{weight:.2f}" if weight >= _SMALLEST else "" for weight in weights]
+        axes.bar_label(bars, numbers, padding=3, fontsize=7.5, color=INK)
+        axes.set_title(caption, loc="left", fontsize=10)
+        axes.set_xlim(0, 1.15 * max(float(text.weights.max()), _SMALLEST))  # room for the number at the longest bar
+        axes.set_xticks([])
+        axes.tick_params(length=0)
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
+        axes.spines["left"].set_color(FAINT)
+    columns[0].set_yticks(range(len(text.source)), [label(word) for word in text.source], fontsize=9)
+    columns[0].set_ylim(len(text.source) - 0.5, -0.5)
     return figure
-
-
-def _draw_bars(axes: Axes, weights: Sequence[float], largest: float) -> None:
-    """One bar per word from top to bottom, with its number."""
-    axes.barh(range(len(weights)), weights, color=BLUE, height=0.72)
-    for place, weight in enumerate(weights):
-        if weight >= _SMALLEST:
-            number = f"{weight:.2f}"
-            axes.annotate(
-                number, (weight, place), (3, 0), textcoords="offset points", va="center", fontsize=7.5, color=INK
-            )
-    axes.set_xlim(0, 1.15 * largest)  # room for the number at the longest bar
-    axes.set_ylim(len(weights) - 0.5, -0.5)
-    axes.set_xticks([])
-    axes.tick_params(length=0)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side == "left")
-        spine.set_color(FAINT)
 
 
 # --- shaded text --------------------------------------------------------------------------------------------------

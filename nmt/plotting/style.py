@@ -64,6 +64,8 @@ def house_style(families: Sequence[str]) -> Iterator[None]:
         "svg.fonttype": "none",
         "svg.hashsalt": "nmt",
         "pdf.fonttype": 42,
+        "figure.constrained_layout.w_pad": 0.1,
+        "figure.constrained_layout.h_pad": 0.1,
     }
     with _settings, style.context(settings, after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font")  # choose_families warns instead

@@ -1,11 +1,9 @@
-"""Quality against length: every model has its line and its name, and names do not overlap."""
+"""Quality against length: every model has its line and its name."""
 
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -31,7 +29,7 @@ def test_pictures_have_room_for_every_name(tmp_path: Path, count: int) -> None:
     plot_by_length(lines(count), ["1–9", "10–19", "20"], [100, 1000, 30], tmp_path / "a.svg")
     drawn = (tmp_path / "a.svg").read_text()
     assert all(f">model-{number}<" in drawn for number in range(count))
-    assert all(f">{label}<" in drawn for label in ("1–9", "1,000", "BLEU"))
+    assert all(f">{label}<" in drawn for label in ("1–9", "(1,000)", "BLEU"))
 
 
 def test_one_bucket_and_the_same_bytes_each_time(tmp_path: Path) -> None:
@@ -62,7 +60,7 @@ def looks(models: list[Line], folder: Path) -> list[tuple[str, str]]:
     assert len(styles) == 2 * len(models)  # in the plot and before its name
     found = [(re.findall(r"stroke: (#\w+)", style), re.findall(r"dasharray: ([^;]+)", style)) for style in styles]
     pairs = [(color, "".join(dashes)) for [color], dashes in found]
-    assert pairs[: len(models)] == pairs[len(models) :]
+    assert set(pairs[: len(models)]) == set(pairs[len(models) :])
     return pairs[: len(models)]
 
 
@@ -74,25 +72,9 @@ def test_groups_share_a_color_and_variants_their_dashes(tmp_path: Path) -> None:
     assert len(set(looks(lines(18), tmp_path))) == 18
 
 
-def heights(axes: Axes) -> list[float]:
-    """The value beside which each name stands, in the order of the lines."""
-    return [text.get_position()[1] for text in axes.texts]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_names_keep_their_order_and_their_distance(figures: list[Figure], seed: int) -> None:
-    ends = np.random.default_rng(seed).beta(2, 9, size=18)
-    plot_by_length([Line(f"model-{number}", [end]) for number, end in enumerate(ends)], ["1"], [40], Path("a.png"))
-    margin, (low, high) = figures[0].axes[1], figures[0].axes[1].get_ylim()
-    ordered = np.array(heights(margin))[np.argsort(ends)]
-    points = 72 * figures[0].get_figheight() * margin.get_position().height  # of the whole axis
-    assert (np.diff(ordered) / (high - low) * points >= 1.3 * float(margin.texts[0].get_fontsize())).all()
-    assert ordered[0] >= low
-    assert ordered[-1] <= high + 1e-9
-
-
-def test_names_with_room_stay_where_they_are(figures: list[Figure]) -> None:
-    plot_by_length(
-        [Line(name, [end]) for name, end in zip("abc", (0.9, 0.1, 0.5), strict=True)], ["1"], [40], Path("a.png")
-    )
-    assert heights(figures[0].axes[1]) == pytest.approx([0.9, 0.1, 0.5])
+def test_names_stand_in_the_order_in_which_the_lines_end(figures: list[Figure]) -> None:
+    ends = {"low": 0.1, "high": 0.9, "middle": 0.5}
+    plot_by_length([Line(name, [end]) for name, end in ends.items()], ["1"], [40], Path("a.png"))
+    legend = figures[0].axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["high", "middle", "low"]

@@ -41,26 +41,20 @@ def split_tags_warning(data: DataConfig, source: Subwords) -> str | None:
 # --- the pairs of an epoch --------------------------------------------------------------------------------------
 
 
-def rows_of_epoch(
-    data: DataConfig, parts: Sequence[range], *, seed: int, epoch: int, weights: npt.NDArray[np.float64] | None = None
-) -> npt.NDArray[np.int32]:
+def rows_of_epoch(data: DataConfig, parts: Sequence[range], *, seed: int, epoch: int) -> npt.NDArray[np.int32]:
     """The rows that an epoch shows, in the order of the corpus; a row that it shows twice is there twice.
 
     Of a part whose weight is no whole number, each epoch takes other pairs, until every pair has had its turn.
-    With weights of pairs, each epoch draws pairs, by their share of their part.
 
     Args:
         data: the weights, or the temperature.
         parts: the rows of each corpus of the mixture, after filtering.
         seed: with the number of the part, says in which order its pairs have their turn.
         epoch: number of the epoch, from 0.
-        weights: of the pairs of all parts.
     """
     counts = pairs_per_epoch(data, [len(rows) for rows in parts])
     parts_of_epoch = (
         _rows_of_part(rows, count, np.random.default_rng((seed, number)), epoch)
-        if weights is None
-        else rows_by_weight(rows, count, weights[rows.start : rows.stop], np.random.default_rng((seed, number, epoch)))
         for number, (rows, count) in enumerate(zip(parts, counts, strict=True))
     )
     return np.concatenate([*parts_of_epoch])
@@ -105,14 +99,3 @@ def _rows_of_part(rows: range, count: int, generator: np.random.Generator, epoch
     turns = (epoch * rest + np.arange(rest)) % len(rows)
     shown[generator.permutation(len(rows))[turns]] += 1
     return np.repeat(every, shown)
-
-
-def rows_by_weight(
-    rows: range, count: int, weights: npt.NDArray[np.float64], generator: np.random.Generator
-) -> npt.NDArray[np.int32]:
-    """So many rows of a corpus, each as often as its weight says, rounded up or down: systematic sampling in a random order."""
-    order = generator.permutation(len(rows))
-    ends = np.cumsum(weights[order])
-    shown = np.zeros(len(rows), np.int64)
-    shown[order] = np.diff(np.floor(ends / ends[-1:] * count + generator.random()), prepend=0.0)
-    return np.repeat(np.arange(rows.start, rows.stop, dtype=np.int32), shown)

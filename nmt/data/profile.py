@@ -9,7 +9,6 @@ from itertools import chain
 import numpy as np
 
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.similarity import spellings
 from nmt.recipe import SideProfile, TextProfile
 from nmt.text.scripts import split_spaces, splitter
 
@@ -36,7 +35,6 @@ def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
         shared_letters=_shared_letters(sides[0].characters, sides[1].characters),
         valid_length=len(sides[1].held_out) / min(len(valid), SAMPLE),
         longest=int(np.quantile(lengths, 0.99)),
-        spellings=spellings(targets, valid.target[:SAMPLE]),
     )
 
 

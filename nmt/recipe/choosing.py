@@ -33,8 +33,6 @@ _BATCHES = ((250e3, 1024, 2e-3), (700e3, 1536, 1.5e-3), (math.inf, 2048, 1e-3))
 """Tokens per batch and learning rate by the most target tokens that they are for."""
 _LONGER = 1.4
 """How many times as long as in training lines must be in validation for joined pairs to be worth their time."""
-_DIFFERENT, _SIMILARITY = 0.75, 1.0
-"""From which difference of spellings on pairs like the validation text are preferred, and how strongly."""
 _COPYING, _UNSEEN_FOR_COPYING = 0.3, 0.1
 """The share of pairs with copied words, and from which share of new words on."""
 _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
@@ -82,8 +80,6 @@ class TextProfile:
     """Target words per pair of the validation text."""
     longest: int
     """Words, on the longer side, that only a hundredth of the pairs exceed."""
-    spellings: float
-    """How differently the target side is spelled, in nats per character."""
 
     @property
     def length(self) -> float:
@@ -139,7 +135,6 @@ def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     is_guided = any(key.startswith("training.guided_alignment") for key in own)  # there are no links of new pairs
     is_short = text.valid_length > _LONGER * text.target.words / text.pairs and not is_guided
     copies = text.unseen > _UNSEEN_FOR_COPYING and _has_same_letters(text) and not is_guided
-    is_mixed = text.spellings > _DIFFERENT
     duplicates = f" ({counted(text.duplicates, 'duplicate')} left out)" if text.duplicates else ""
     return Choice(
         {
@@ -147,12 +142,10 @@ def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
             "data.filters.max_length": most,
             "data.concatenation": 1.0 if is_short else 0.0,
             "data.copying": _COPYING if copies else 0.0,
-            "data.similarity": _SIMILARITY if is_mixed else 0.0,
         },
         f"Text: {counted(text.pairs, 'pair')}{duplicates}, 99 % of at most {counted(text.longest, 'word')}; up to {most} tokens are read"
         f"{'. Pairs are also shown joined in twos, since lines for validation are longer' if is_short else ''}"
-        f"{'. Numbers and rare words are put into pairs, to learn to copy' if copies else ''}"
-        f"{'. Pairs like the validation text are shown more often, since others are spelled differently' if is_mixed else ''}.",
+        f"{'. Numbers and rare words are put into pairs, to learn to copy' if copies else ''}.",
     )
 
 

@@ -80,8 +80,6 @@ class CorpusConfig(TextConfig):
     tag: Annotated[str, Field(pattern=r"^<[^\s<>\u2581]+>$", max_length=40)] | None = None
     """A word in angle brackets that is put before every source line, such as `<BT>` for back-translated text (Caswell et al. 2019).
     It is one token of the subwords that are trained. Validation and test text get no such tag."""
-    similarity: Annotated[float, Field(ge=0, le=10)] | None = None
-    """How strongly its pairs that are like the validation text are preferred. Default: data.similarity."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -112,7 +110,7 @@ def _alternatives(keys: str) -> Discriminator:
 _CorpusOfMixture = Annotated[CorpusConfig, BeforeValidator(_from_locator, json_schema_input_type=str | CorpusConfig)]
 _TrainingText = Annotated[
     Annotated[str, Tag("locator")] | Annotated[tuple[_CorpusOfMixture, ...], Tag("mixture")],
-    _alternatives("corpus, from, to, weight, tag, similarity"),
+    _alternatives("corpus, from, to, weight, tag"),
 ]
 _TextOfPair = Annotated[TextConfig, BeforeValidator(_from_locator, json_schema_input_type=str | TextConfig)]
 HeldOutText = Annotated[
@@ -146,10 +144,6 @@ class DataConfig(Section):
     """The share of pairs that an epoch shows with one to three numbers and rare words of the source before or after both sides, drawn
     anew in every epoch. It teaches to copy names and numbers from little text (after Currey et al. 2017), if both languages write them
     alike."""
-    similarity: Annotated[float, Field(ge=0, le=10)] = 0.0
-    """How strongly pairs that are like the validation text are preferred: an epoch shows them in proportion to exp(similarity x d), at most
-    5 times, where d is the difference of cross-entropies (Moore and Lewis 2010; Axelrod et al. 2011) in nats per character of both sides.
-    It helps where much of the training text has another spelling than the text to translate; where only topics differ, it costs."""
     valid: HeldOutText
     """A corpus, or a list of locators and of sections such as `{corpus: LOCATOR, to: gn}`: the mean over the languages counts."""
     test: HeldOutText | None = None
@@ -164,11 +158,6 @@ class DataConfig(Section):
     def corpora(self) -> tuple[CorpusConfig, ...]:
         """The training corpora, of which there is one unless they are mixed."""
         return (CorpusConfig(corpus=self.train),) if isinstance(self.train, str) else self.train
-
-    @property
-    def similarities(self) -> list[float]:
-        """How strongly pairs of each corpus that are like the validation text are preferred."""
-        return [self.similarity if corpus.similarity is None else corpus.similarity for corpus in self.corpora]
 
     @staticmethod
     def texts(value: str | tuple[TextConfig, ...] | None) -> tuple[TextConfig, ...]:

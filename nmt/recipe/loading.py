@@ -21,6 +21,8 @@ from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 from nmt.runtime.arguments import as_path
 
+_REMOVED = ("stream", "similarity")
+"""Settings of `data`, or of a corpus in it, that model folders may have and that no longer exist."""
 _LARGEST = 100_000
 """Maximum bytes of a recipe. Real ones have a few thousand, and parsing YAML is slow."""
 
@@ -104,8 +106,11 @@ def choose_again(recipe: Recipe, choice: Choice) -> Recipe:
 def recorded_choices(path: Path) -> list[Choice]:
     """What was chosen for the recipe of a model folder."""
     recipe = load_recipe(path, based=False)
-    values = json.loads(recipe.model_dump_json())
-    return [Choice({key: value_at(values, key) for key in choice.settings}, choice.reason) for choice in recipe.chosen]
+    values, removed = json.loads(recipe.model_dump_json()), {f"data.{key}" for key in _REMOVED}
+    return [
+        Choice({key: value_at(values, key) for key in choice.settings if key not in removed}, choice.reason)
+        for choice in recipe.chosen
+    ]
 
 
 def _is_in_model_folder(path: Path) -> bool:
@@ -116,7 +121,10 @@ def _complete(tree: dict[str, Any]) -> None:
     """Set what a model was trained with before there was a setting for it, and drop settings that no longer exist."""
     if isinstance(data := tree.get("data"), dict):
         data.setdefault("normalization", "none")
-        data.pop("stream", None)
+        mixture = data["train"] if isinstance(data.get("train"), list) else ()
+        for section in [data, *(corpus for corpus in mixture if isinstance(corpus, dict))]:
+            for key in _REMOVED:
+                section.pop(key, None)
 
 
 def _take_first_languages(data: object) -> None:

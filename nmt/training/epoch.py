@@ -13,7 +13,6 @@ from math import ceil
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from nmt.data.augmentation import Part, add_copied_words, join_pairs
 from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
@@ -70,7 +69,6 @@ def plan_epoch(
     target: Subwords,
     number: int,
     *,
-    weights: npt.NDArray[np.float64] | None = None,
     words: Sequence[str] = (),
     watch: Watch = iter,
 ) -> Epoch:
@@ -82,15 +80,13 @@ def plan_epoch(
         source: the subwords of the source.
         target: the subwords of the target.
         number: number of the epoch.
-        weights: how often each pair is shown, before filtering.
         words: rare words, which are copied.
         watch: shows the progress of subword sampling.
     """
     data, pairs = recipe.data, _pairs_of_epoch(recipe, corpus, source, target, number, watch)
     rows = None
-    if weights is not None or not isinstance(data.train, str):
-        own = None if weights is None else weights[corpus.rows]
-        rows = rows_of_epoch(data, corpus.parts, seed=recipe.seed, epoch=number, weights=own)
+    if not isinstance(data.train, str):
+        rows = rows_of_epoch(data, corpus.parts, seed=recipe.seed, epoch=number)
     if data.copying or data.concatenation:
         parts = _parts(data, corpus, source, rows)
         most, seed = data.filters.max_length, recipe.seed

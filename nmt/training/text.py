@@ -6,22 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-import numpy as np
-import numpy.typing as npt
-
 from nmt.alignment.corpus_links import WordLinks, load_links
 from nmt.data.augmentation import rare_words
-from nmt.data.columns import Column
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.locators import load_text, load_training_corpus
-from nmt.data.mixture import rows_by_weight
 from nmt.data.rules import text_rules
-from nmt.data.similarity import pair_weights, similarities
 from nmt.recipe import Recipe
 from nmt.text.subwords import Subwords
-
-_BATCH = 10_000
-"""Lines that are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +23,12 @@ class TrainingText:
         train: the training corpus.
         valid: the validation corpus.
         links: of guided alignment.
-        weights: how often an epoch shows each pair.
         rare_words: of the source, to be copied.
     """
 
     train: ParallelCorpus
     valid: ParallelCorpus
     links: WordLinks | None = None
-    weights: npt.NDArray[np.float64] | None = None
     rare_words: Sequence[str] = ()
 
     @classmethod
@@ -59,9 +48,6 @@ class TrainingText:
             train,
             valid,
             None if guided is None else load_links(guided.links, train, source=data.source),
-            pair_weights(similarities(train, valid), train.ranges, data.similarities)
-            if any(data.similarities)
-            else None,
             rare_words(train.untagged.source) if data.copying else (),
         )
 
@@ -83,17 +69,9 @@ class TrainingText:
                 lines, kind=config.kind, size=config.size, byte_fallback=byte_fallback, seed=recipe.seed, tags=tags
             )
 
-        source, target = map(self._weighted, (self.train.untagged.source, self.train.untagged.target))
+        source, target = self.train.untagged.source, self.train.untagged.target
         tags = list(dict.fromkeys(chain.from_iterable(self.train.tags)))
         if config.joint:
             joint = train(chain(source, target), tags)
             return joint, joint
         return train(source, tags), train(target, ())
-
-    def _weighted(self, lines: Column) -> Iterable[str]:
-        """The lines, each as often as its weight says."""
-        if self.weights is None:
-            return lines
-        rows = rows_by_weight(range(len(lines)), len(lines), self.weights, np.random.default_rng(0))
-        batches = (rows[start : start + _BATCH].tolist() for start in range(0, len(rows), _BATCH))
-        return chain.from_iterable(map(lines.take, batches))

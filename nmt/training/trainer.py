@@ -21,7 +21,6 @@ from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, Bundle, load_tens
 from nmt.data.encoded import EncodedCorpus, encode_corpus
 from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.data.sampled import pairs_of
-from nmt.data.similarity import describe_weights
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
@@ -480,7 +479,6 @@ class Trainer:
             bundle.source,
             bundle.target,
             number,
-            weights=self.text.weights,
             words=self.text.rare_words,
             watch=show,
         )
@@ -626,8 +624,6 @@ class Trainer:
         data, text, bundle = self.recipe.data, self.text, self.bundle
         yield f"{text.train.name}: {self.corpus.report}"
         yield describe_mixture(data, self.corpus.parts)
-        if text.weights is not None:
-            yield describe_weights(text.weights[self.corpus.rows])
         yield split_tags_warning(data, bundle.source)
         yield self.start
         if self.is_new:

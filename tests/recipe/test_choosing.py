@@ -51,7 +51,6 @@ def text(pairs: int, words: int = 10, **others: Any) -> TextProfile:
             "shared_letters": 1.0,
             "valid_length": words,
             "longest": 3 * words,
-            "spellings": 0.0,
             **others,
         }
     )
@@ -88,7 +87,6 @@ profiles = st.builds(
     shared_letters=st.floats(0, 1),
     valid_length=st.floats(0, 1000),
     longest=st.integers(0, 10**5),
-    spellings=st.floats(0, 5),
 )
 
 
@@ -148,13 +146,6 @@ def test_words_are_copied_where_many_are_new_and_both_sides_have_the_same_letter
     assert chosen(auto, text(5_000, **new), "training.guided_alignment={links: hmm}").data.copying == 0
 
 
-def test_pairs_written_like_the_validation_text_are_preferred_where_spellings_differ(auto: Path) -> None:
-    assert chosen(auto, text(5_000)).data.similarity == 0
-    other = chosen(auto, text(5_000, spellings=1.0))
-    assert other.data.similarity > 0
-    assert "spelled differently" in other.chosen[0].reason
-
-
 @pytest.mark.parametrize(
     "override",
     [
@@ -199,6 +190,22 @@ def test_choices_are_recorded_with_their_reasons_and_read_back(auto: Path, tmp_p
     again = load_recipe(auto, ["subwords.size=700"], choose=lambda *_: recorded_choices(run))
     assert again == recipe
     assert "chosen" not in dump_recipe(load_recipe(auto, ["chosen=[]"]))
+
+
+def test_a_model_folder_may_have_settings_that_no_longer_exist(auto: Path, tmp_path: Path) -> None:
+    recipe = chosen(auto, text(10_000), "data.train=[a, {corpus: b, weight: 2}]")
+    run = tmp_path / "recipe.yaml"
+    run.write_text(
+        dump_recipe(recipe)
+        .replace("  valid:", "  stream: 5\n  similarity: 1.0\n  valid:")
+        .replace("weight: 2.0", "weight: 2.0\n    similarity: null")
+        .replace("data.copying", "data.copying, data.similarity")
+    )
+    with pytest.raises(UsageError, match=r"unknown key 'data\.(stream|similarity)'"):
+        load_recipe(run)
+    (tmp_path / "source.model").touch()
+    assert load_recipe(run).data == load_recipe(run, based=False).data == recipe.data
+    assert "data.similarity" not in recorded_choices(run)[0].settings
 
 
 def test_what_is_to_be_chosen_is_an_error_where_no_text_is_read(auto: Path) -> None:

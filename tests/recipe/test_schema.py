@@ -114,7 +114,7 @@ def test_the_recipe_of_one_corpus_is_written_as_before_mixtures(tmp_path: Path) 
         ("data.train=null", "'data.train'"),
         (
             "data.train=7",
-            "'data.train': it is a locator, or a list of locators and sections {corpus, from, to, weight, tag, similarity}, but is 7",
+            "'data.train': it is a locator, or a list of locators and sections {corpus, from, to, weight, tag}, but is 7",
         ),
         ("data.train=[]", "'data.train': it is a locator, or a list of"),
         ("data.train={corpus: a}", "'data.train': it is a locator, or a list of"),

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ def plans(recipe: Recipe, filters: FiltersConfig | None = None) -> list[list[lis
     text = TrainingText.load(recipe)
     subwords = text.subwords(recipe)
     corpus = encode_corpus(text.train, *subwords, filters)
-    epochs = [plan_epoch(recipe, corpus, *subwords, number, weights=text.weights) for number in (0, 1)]
+    epochs = [plan_epoch(recipe, corpus, *subwords, number) for number in (0, 1)]
     return [[[[int(row) for row in rows] for rows in group] for group in epoch.groups()] for epoch in epochs]
 
 
@@ -170,53 +169,6 @@ def test_held_out_text_gets_no_tag_and_is_compared_without(folder: Path) -> None
     assert warning is not None
     assert "60 pairs and 60 sources of the 60 of data.valid (such as line 1:" in warning
     assert "<BT>" not in warning
-
-
-# --- pairs like the validation text -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def two_kinds(tmp_path: Path) -> Path:
-    """A training text of two spellings, 60 lines each, and a validation text of the second."""
-    random = Random(1)
-    lines = [
-        " ".join(random.choices(words, k=5)) + "\n"
-        for words in (["lako", "miso"], ["lacco", "mizzo"])
-        for _ in range(80)
-    ]
-    for code in ("src", "tgt"):
-        (tmp_path / f"train.{code}").write_text("".join(lines[:60] + lines[80:140]))
-        (tmp_path / f"valid.{code}").write_text("".join(lines[140:]))
-    return tmp_path
-
-
-@pytest.mark.parametrize("concatenation", [0, 1])
-@pytest.mark.parametrize("is_mixture", [False, True])
-def test_an_epoch_shows_more_pairs_like_the_validation_text(
-    two_kinds: Path, is_mixture: bool, concatenation: int
-) -> None:
-    train = f"{two_kinds}/train"
-    data: dict[str, Any] = {"train": [train] if is_mixture else train, "similarity": 3, "concatenation": concatenation}
-    data |= {"source": "src", "target": "tgt", "valid": f"{two_kinds}/valid"}
-    recipe = toy_recipe(two_kinds, data=data, subwords={"kind": "char", "size": 30, "byte_fallback": False})
-    for groups in plans(recipe):
-        shown = times(groups)
-        assert sum(shown.values()) == 120 * (1 + concatenation)
-        assert sum(shown[row] for row in range(60)) < 20
-        assert sum(shown[row] for row in range(60, 120)) > 100
-        assert max(shown.values()) <= 6
-    weak = recipe.model_copy(update={"data": recipe.data.model_copy(update={"similarity": 0.2})})
-    assert len({frozenset(times(groups).items()) for groups in plans(weak)}) == 2, "drawn anew"
-
-
-def test_subwords_are_trained_on_what_an_epoch_shows(two_kinds: Path) -> None:
-    data = {"source": "src", "target": "tgt", "train": f"{two_kinds}/train", "valid": f"{two_kinds}/valid"}
-    subwords = {"kind": "bpe", "size": 24, "byte_fallback": False}
-    plain, alike = (
-        toy_recipe(two_kinds, data=data | {"similarity": strength}, subwords=subwords) for strength in (0, 3)
-    )
-    pieces = [len(TrainingText.load(recipe).subwords(recipe)[0].encode("lacco mizzo")) for recipe in (plain, alike)]
-    assert pieces[1] < pieces[0]
 
 
 # --- links ------------------------------------------------------------------------------------------------------

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from nmt.errors import UsageError
 from nmt.recipe import DataConfig, Direction
 from nmt.runtime.wording import listed
-from nmt.text.language_names import closest_code
-from nmt.text.languages import iso_code
+from nmt.text.languages import base_language, closest_code
 
 
 def choose_direction(data: DataConfig, to: str | None) -> Direction:
@@ -26,7 +25,7 @@ def choose_direction(data: DataConfig, to: str | None) -> Direction:
 
 def _meant(code: str, targets: Sequence[str]) -> str | None:
     """The target language that a code or name means."""
-    same = (target for target in targets if iso_code(target) == iso_code(code))
+    same = (target for target in targets if base_language(target) == base_language(code))
     return closest_code(code, targets) or next(same, None)
 
 

@@ -6,15 +6,16 @@ Nothing here imports torch.
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 import shutil
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from nmt.bundle.hub import PREFIX, HubName, download_model
 from nmt.errors import DataError
-from nmt.runtime.archive_members import ZIP_ERRORS
 from nmt.runtime.arguments import refuse_address
 from nmt.runtime.cache import cache_folder
 from nmt.runtime.files import sync
@@ -85,7 +86,7 @@ def _unpacked(archive: Path) -> Path:
         raise DataError(f"{archive} is damaged, or no zip archive: {error}.") from None
     except OSError as error:
         raise DataError(f"Cannot unpack {archive}: {error.strerror or error}.") from None
-    except ZIP_ERRORS as error:
+    except (EOFError, RuntimeError, ValueError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"Cannot read {archive}: {error}. Make it again with `nmt export`.") from None
     return folder
 

@@ -21,7 +21,7 @@ _WIDTH = 60
 
 def clean_corpus(
     locator: Annotated[
-        str, argument("Text as in a recipe, such as web.tmx or en-de.txt.zip.", "LOCATOR", default=False)
+        str, argument("Text as in a recipe, such as web.tmx or text/web.{en,de}.gz.", "LOCATOR", default=False)
     ],
     source: SourceLanguage,
     target: TargetLanguage,

@@ -8,20 +8,19 @@ import bz2
 import gzip
 import io
 import lzma
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from nmt.data.pauses import PAUSE, Pause, arriving_blocks, without_pauses
 from nmt.errors import DataError
-from nmt.runtime.archive_members import ZIP_ERRORS, ArchiveMember
 from nmt.runtime.files import refuse_pointer
-
-Place = str | Path | ArchiveMember
-"""A file, or a member of an archive."""
 
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
 """The suffixes of compressed files, and none."""
+_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
+"""What readers of damaged files raise."""
 
 
 def any_compression(path: Path) -> Path | None:
@@ -33,41 +32,44 @@ def any_compression(path: Path) -> Path | None:
         raise DataError(f"Cannot look for {path}: {error.strerror or error}.") from None
 
 
-def open_binary(place: Place) -> BinaryIO:
-    """Open a file, decompressed by its suffix (.gz .zst .xz .bz2). Raises DataError if it cannot be opened."""
+def open_binary(place: str | Path) -> BinaryIO:
+    """Open a file, decompressed by its suffix (.gz .zst .xz .bz2). Raises DataError if it cannot be opened, or is SGML."""
+    path = Path(place)
+    if {".sgm", ".sgml"} & {*path.suffixes[-2:]}:
+        raise DataError(
+            f"{path} is SGML: name the test set itself, as in sacrebleu:wmt14/en-de, or write its text to files."
+        )
     try:
-        if not isinstance(place, ArchiveMember):
-            refuse_pointer(Path(place))
-        content: Any = place.open() if isinstance(place, ArchiveMember) else str(place)
-        match Path(str(place)).suffix:
+        refuse_pointer(path)
+        match path.suffix:
             case ".gz":
-                return cast(BinaryIO, gzip.open(content))
+                return cast(BinaryIO, gzip.open(path))
             case ".bz2":
-                return cast(BinaryIO, bz2.open(content))
+                return cast(BinaryIO, bz2.open(path))
             case ".xz":
-                return cast(BinaryIO, lzma.open(content))
+                return cast(BinaryIO, lzma.open(path))
             case ".zst":
                 import pyarrow  # not at the top: only this format needs it
 
-                return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(content, compression="zstd")))
+                return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
             case _:
-                return cast(BinaryIO, content) if isinstance(place, ArchiveMember) else Path(place).open("rb")
+                return path.open("rb")
     except OSError as error:
         raise DataError(f"Cannot open {place}: {error.strerror or error}.") from None
 
 
-def blocks(place: Place) -> Iterator[bytes]:
+def blocks(place: str | Path) -> Iterator[bytes]:
     """The decompressed bytes of a file in blocks. Raises DataError if it cannot be opened or is damaged."""
     with open_binary(place) as stream:
         yield from without_pauses(_blocks(stream, str(place)))
 
 
-def read_lines(place: Place) -> Iterator[str]:
+def read_lines(place: str | Path) -> Iterator[str]:
     """The lines of a UTF-8 file without line ends and byte order mark. Raises DataError naming file and line."""
     return without_pauses(read_arriving(place))
 
 
-def read_arriving(place: Place) -> Iterator[str | Pause]:
+def read_arriving(place: str | Path) -> Iterator[str | Pause]:
     """The same lines, and PAUSE before each wait for more."""
     with open_binary(place) as stream:
         yield from arriving_lines_of(stream, str(place))
@@ -102,7 +104,7 @@ def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes | Pause]:
     """Blocks as they arrive. Raises DataError if the stream is damaged."""
     try:
         yield from arriving_blocks(stream)
-    except ZIP_ERRORS as error:
+    except _DAMAGED as error:
         raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
 
 

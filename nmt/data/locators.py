@@ -13,22 +13,19 @@ from nmt.data import catalogue, sample
 from nmt.data.catalogue import fetching
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.formats import PAIR_FILES, holds_pairs, read_pairs
-from nmt.data.formats.archives import find_members, find_text, split_archive
-from nmt.data.formats.sgml import is_sgml, read_sgml
+from nmt.data.formats import FORMATS, PAIR_FILES, read_units
 from nmt.data.hub_datasets import read_hub
-from nmt.data.lines import COMPRESSIONS, Place, any_compression, read_lines
+from nmt.data.lines import COMPRESSIONS, any_compression, read_lines
 from nmt.data.mixture import mix
 from nmt.data.mtdata_index import mtdata_files
 from nmt.data.sacrebleu_sets import sacrebleu_files
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
-from nmt.data.tables import ROWS, Batches, in_batches
+from nmt.data.tables import ROWS, Batches, find_columns, is_table, read_table, suffix_among
 from nmt.errors import DataError
 from nmt.recipe import DataConfig, HeldOutText, TextConfig
-from nmt.runtime.archive_members import ArchiveMember
 from nmt.runtime.arguments import as_path, refuse_address
 from nmt.runtime.wording import counted
-from nmt.text.languages import LANGUAGES, base_language
+from nmt.text.languages import find_language
 from nmt.text.normalization import Normalizer
 
 
@@ -36,13 +33,11 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
     """Load a parallel corpus.
 
     Args:
-        locator: `dir/train.{en,de}` or `dir/train` (any compression; also two `.sgm` files), a file with both sides (`.tsv .csv
-            .jsonl .parquet .tmx .xlf .xliff .po`), `x.zip` or `x.zip/train.{en,de}`, `hf:owner/name[/config]:split`, a
-            catalogue name `multi30k/train`, a test set of sacreBLEU `sacrebleu:wmt14/en-de`, a corpus of mtdata's index
-            `mtdata:Statmt-europarl-10-deu-eng`, or `sample:train`. The names in braces are source and target in this order,
-            unless they begin or end with the two language codes, which may be in any order. Codes of other languages are an
-            error. A header, or the keys of JSON, may also name the languages (`deu`, `de_DE`, `German`), or `source` and
-            `target`, in any order. A `.tsv` without a header has the columns source and target. `[100:200]` at the end takes
+        locator: `dir/train.{en,de}` or `dir/train` (any compression), a file with both sides (`.tsv .csv .jsonl .parquet .tmx
+            .xlf .xliff .po`), `hf:owner/name[/config]:split`, a catalogue name `multi30k/train`, a test set of sacreBLEU
+            `sacrebleu:wmt14/en-de`, a corpus of mtdata's index `mtdata:Statmt-europarl-10-deu-eng`, or `sample:train`. Braces,
+            headers and keys of JSON name the languages, by code or English name (`de`, `deu`, `de_AT`, `German`), or are `source`
+            and `target`, in any order. A `.tsv` without a header has the columns source and target. `[100:200]` at the end takes
             these pairs alone, counted from 0; `[:200]` and `[100:]` leave out one end. Of `hf:...[:200]` no other rows are
             downloaded.
         source: language code of the source side.
@@ -124,21 +119,19 @@ def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCor
         return _from_files(*sacrebleu_files(locator, source, target), locator, languages)
     if locator.startswith("mtdata:"):
         return _from_files(*mtdata_files(locator, source, target), locator, languages)
-    if archive := split_archive(locator):
-        return _from_archive(*archive, locator, languages)
-    if holds_pairs(locator):
-        return _of_batches(read_pairs(locator, languages), locator, languages)
+    if is_table(locator):
+        return _of_batches(read_table(locator, languages), locator, languages)
+    if suffix_among(FORMATS, locator):
+        return _of_batches(read_units(locator, languages), locator, languages)
     return _from_files(*_find_files(locator, source, target, fetch=fetch), locator, languages)
 
 
-# --- two files, or members of an archive ------------------------------------------------------------------------
+# --- two files ------------------------------------------------------------------------
 
 
-def _from_files(source: Place, target: Place, name: str, languages: tuple[str, str]) -> ParallelCorpus:
-    if _is_same(source, target):
+def _from_files(source: Path, target: Path, name: str, languages: tuple[str, str]) -> ParallelCorpus:
+    if source.exists() and target.exists() and source.samefile(target):
         raise DataError(f"{name} names the same file for both sides ({source}): name one for each language.")
-    if is_sgml(source) and is_sgml(target):
-        return _of_batches(in_batches(read_sgml(source, target), 2), name, languages)
     sides = [collect(_batched(read_lines(path)), 1)[0] for path in (source, target)]
     if len(sides[0]) != len(sides[1]):
         raise DataError(
@@ -146,16 +139,6 @@ def _from_files(source: Place, target: Place, name: str, languages: tuple[str, s
             "line n of one must translate line n of the other."
         )
     return ParallelCorpus(sides[0], sides[1], name, languages)
-
-
-def _is_same(source: Place, target: Place) -> bool:
-    """Whether two names are those of one file, such as a file and a link to it."""
-    if isinstance(source, ArchiveMember) or isinstance(target, ArchiveMember):
-        return source == target
-    try:
-        return Path(source).samefile(target)
-    except OSError:  # reading it says what is wrong
-        return False
 
 
 def _batched(lines: Iterator[str]) -> Iterator[tuple[list[str]]]:
@@ -181,55 +164,34 @@ def _find_files(locator: str, source: str, target: str, *, fetch: bool) -> tuple
         example = f"dir/train.{{{source},{target}}}"
         raise DataError(
             f"{problem}: {locator} is one file; name two as in {example}, or one that holds both sides "
-            f"({' '.join(PAIR_FILES)} .zip)."
+            f"({' '.join(PAIR_FILES)})."
         )
     raise DataError(problem + (f", and no such name in the catalogue{catalogue.nearest(locator)}" if is_name else "."))
 
 
 def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
-    """The file names of both sides. Language codes in braces may be in any order.
-
-    Raises:
-        DataError: the braces do not hold two names, or name other languages.
-    """
+    """The file names of both sides. Names in braces are found as columns are. Raises DataError if they are no such names."""
     if "{" not in locator:
         return f"{locator}.{source}", f"{locator}.{target}"
     if not (braces := re.search(r"\{ *([^{},]+?) *, *([^{},]+?) *\}", locator)):
         raise DataError(f"The braces in {locator} must hold two names, as in dir/train.{{{source},{target}}}.")
-    first, second = braces.groups()
-    if (_fits(first, target) or _fits(second, source)) and not (_fits(first, source) or _fits(second, target)):
-        first, second = second, first
-    for name, code in ((first, source), (second, target)):
-        language = _language_in(name)
-        if language is not None and language != base_language(code):
+    first, second = names = braces.groups()
+    if source != target:
+        columns = find_columns([_language_in(name, (source, target)) for name in names], (source, target), locator)
+        if columns is None:
             raise DataError(
-                f"{locator} names {' and '.join(braces.groups())}, but the languages are {source} and {target}: "
-                f"name files of these, as in dir/train.{{{source},{target}}}, or set data.source and data.target to those."
+                f"The braces in {locator} must name the languages {source} and {target}, by codes or English names, "
+                f"but name {first} and {second}."
             )
+        first, second = (names[column] for column in columns)
     head, tail = locator[: braces.start()], locator[braces.end() :]
     return head + first + tail, head + second + tail
 
 
-def _fits(name: str, code: str) -> bool:
-    """Whether a name in braces is a language code, begins with one as `de.tok` does with `de`, or ends with one as `src.de` does."""
-    return name == code or name.startswith((f"{code}-", f"{code}_", f"{code}.")) or name.endswith(f".{code}")
-
-
-def _language_in(name: str) -> str | None:
-    """The language that a name in braces begins or ends with; None if it names none."""
-    codes = base_language(name), name.rpartition(".")[2].lower()
-    return next((code for code in codes if code in LANGUAGES), None)
-
-
-def _from_archive(archive: Path, inside: str, locator: str, languages: tuple[str, str]) -> ParallelCorpus:
-    """Read members of a zip archive: those that the locator names, or the only text."""
-    if not inside:
-        members = find_text(archive, *languages)
-    else:
-        members = find_members(archive, [inside] if holds_pairs(inside) else _side_names(inside, *languages))
-    if len(members) == 1:
-        return _of_batches(read_pairs(members[0], languages), locator, languages)
-    return _from_files(members[0], members[1], locator, languages)
+def _language_in(name: str, languages: tuple[str, str]) -> str:
+    """What names the language in a name in braces: all of it, or else its last part that does, as in `src.de` and `de.tok`."""
+    words = (name, *reversed(re.split("[._-]", name)))
+    return next((word for word in words if word in languages or find_language(word)), name)
 
 
 # --- tables, the hub and the sample -----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from nmt.errors import DataError, UsageError
 from nmt.runtime.cache import cache_folder
 from nmt.runtime.files import replacing
 from nmt.runtime.wording import reason
-from nmt.text.languages import is_swapped, language_code
+from nmt.text.languages import is_swapped
 
 PREFIX = "mtdata:"
 _NAME = re.compile(r"(?:[\w.+]+-){3}([\w.+]+)-([\w.+]+)")
@@ -35,10 +35,7 @@ def mtdata_files(locator: str, source: str, target: str) -> tuple[Path, Path]:
         DataError: the index has no such corpus, it is in other languages, or it cannot be fetched.
         UsageError: the extra `mtdata` is not installed.
     """
-    first_code, second_code, source, target = (
-        language_code(code) or code for code in (*_codes(locator), source, target)
-    )
-    swapped = is_swapped((first_code, second_code), (source, target), locator)
+    swapped = is_swapped(_codes(locator), (source, target), locator)
     first, second = fetch_mtdata(locator)
     return (second, first) if swapped else (first, second)
 

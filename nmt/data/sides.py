@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nmt.data.rules import identifier, is_foreign, scripts_of
 from nmt.errors import DataError, UsageError
-from nmt.text.languages import iso_code
+from nmt.text.languages import base_language
 
 if TYPE_CHECKING:
     from nmt.data.columns import Column
@@ -26,7 +26,7 @@ _CLEAR = 0.9
 
 def refuse_swapped_scripts(corpus: ParallelCorpus) -> None:
     """Raise DataError if each side is written in the script of the other's language, such as Japanese on the English side."""
-    scripts = [scripts_of(code) for code in map(iso_code, corpus.languages)]
+    scripts = [scripts_of(code) for code in map(base_language, corpus.languages)]
     if len(corpus) < _FEWEST or not all(scripts) or set(scripts[0]) & set(scripts[1]):
         return
     texts = ["".join(_sample(side)) for side in (corpus.source, corpus.target)]
@@ -42,7 +42,7 @@ def refuse_swapped_languages(corpus: ParallelCorpus) -> None:
 
     If it does not know one of the languages, the other must be clear on the wrong side and absent from its own.
     """
-    languages = list(map(iso_code, corpus.languages))
+    languages = list(map(base_language, corpus.languages))
     if len(corpus) < _FEWEST_IDENTIFIED or languages[0] == languages[1] or not _can_identify():
         return
     known = [language in identifier().labels for language in languages]

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt.data.columns import Column, collect
-from nmt.data.headers import find_columns, is_pair
-from nmt.data.lines import COMPRESSIONS, Place, open_binary, read_lines
+from nmt.data.lines import COMPRESSIONS, read_lines
 from nmt.errors import DataError
-from nmt.runtime.archive_members import ArchiveMember
 from nmt.runtime.files import refuse_pointer
+from nmt.text.languages import find_language, matching
 
 ROWS = 10_000
 """Rows per batch."""
@@ -24,6 +23,11 @@ _LONGEST_RECORD = 1_000
 Batches = Iterator[tuple[list[str], ...]]
 """Batches of rows; each is a tuple with one list per column."""
 Pairs = Iterator[tuple[str, str]]
+_SIDES = tuple(
+    re.compile(rf"({side})([ _-](text|sentence|segment))?", re.IGNORECASE)
+    for side in ("source|src", "target|tgt|trg|translation")
+)
+"""Names of columns that are none of a language."""
 
 
 def is_table(path: str | Path) -> bool:
@@ -31,14 +35,14 @@ def is_table(path: str | Path) -> bool:
     return suffix_among(TABLES, path) is not None
 
 
-def suffix_among(suffixes: Iterable[str], place: Place) -> str | None:
+def suffix_among(suffixes: Iterable[str], place: str | Path) -> str | None:
     """Which of these suffixes a name has, before that of a compression; None if it has none, or braces."""
     name = str(place)
     name = next((name.removesuffix(end) for end in COMPRESSIONS[1:] if name.endswith(end)), name)
     return next((suffix for suffix in suffixes if name.endswith(suffix) and "{" not in name), None)
 
 
-def read_table(place: Place, names: Sequence[str], *, exact: bool = False) -> Batches:
+def read_table(place: str | Path, names: Sequence[str], *, exact: bool = False) -> Batches:
     """Read the columns of these names; line ends inside texts become spaces, so that each text is one line.
 
     Unless `exact`, a header may name languages in other words (see `find_columns`), and a tsv file of two columns needs none.
@@ -55,10 +59,49 @@ def read_column(path: Path, language: str) -> Column:
     return column
 
 
-def existing_file(place: Place) -> Path | ArchiveMember:
+def find_columns(
+    header: Sequence[str], names: Sequence[str], place: object, *, exact: bool = False
+) -> list[int] | None:
+    """The columns of these names; None if the header lacks one.
+
+    Unless `exact`, a name that is a language is the column that any code (`deu`, `de_DE`) or English name of it heads, and two
+    languages are the columns `source` and `target` where the header does not name both.
+
+    Raises DataError if several columns could be one of them; `place` is the name of the table.
+    """
+    columns = [
+        [at for at, cell in enumerate(header) if cell == name]
+        if exact
+        else matching(header, name, [other for other in names if other != name])
+        for name in names
+    ]
+    if not all(columns) and len(names) == 2 and not exact:
+        columns = [[at for at, name in enumerate(header) if side.fullmatch(name.strip())] for side in _SIDES]
+    if not all(columns):
+        return None
+    for name, numbers in zip(names, columns, strict=True):
+        if len(numbers) > 1:
+            several = " and ".join(header[at] for at in numbers)
+            raise DataError(f"{place}: the columns {several} could both be {name}: rename or remove all but one.")
+    pair = [at for [at] in columns]
+    return pair if len(set(pair)) == len(names) else None
+
+
+def _is_pair(cells: Sequence[str], languages: Sequence[str]) -> bool:
+    """Whether the first line of a table without a header is a pair: two cells, of which none heads a column.
+
+    Short codes are words too (`is`, `so`): one of them beside a word counts only if it is a language of the table.
+    """
+    is_header = (
+        any(side.fullmatch(cell.strip()) for side in _SIDES for cell in cells)
+        or any(matching(cells, language) for language in languages)
+        or all(map(find_language, cells))
+    )
+    return len(cells) == 2 and not is_header
+
+
+def existing_file(place: str | Path) -> Path:
     """The file of this name, `~` expanded. Raises DataError if there is none."""
-    if isinstance(place, ArchiveMember):
-        return place
     try:
         path = Path(place).expanduser()
         if path.is_file():
@@ -73,7 +116,7 @@ def one_line(texts: list[str]) -> list[str]:
     return [re.sub(r"[\r\n]+", " ", text) if "\n" in text else text for text in texts]
 
 
-def _delimited(path: Path | ArchiveMember, names: Sequence[str], exact: bool, delimiter: str) -> Batches:
+def _delimited(path: Path, names: Sequence[str], exact: bool, delimiter: str) -> Batches:
     """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (without a header, source and target)."""
     is_csv = delimiter == "," or _is_quoted(path)
     rows = _csv_rows(path, delimiter) if is_csv else enumerate((line.split("\t") for line in read_lines(path)), 1)
@@ -82,7 +125,7 @@ def _delimited(path: Path | ArchiveMember, names: Sequence[str], exact: bool, de
         return
     header, may_have_none = first[1], delimiter == "\t" and len(names) == 2 and not exact
     columns = find_columns(header, names, path, exact=exact)
-    if columns is None and may_have_none and is_pair(header, names):
+    if columns is None and may_have_none and _is_pair(header, names):
         columns, rows = [0, 1], chain([first], rows)
     if columns is None:
         problem = f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}"
@@ -102,7 +145,7 @@ def _columns(names: Sequence[str], conjunction: str = "and") -> str:
 
 
 def _cells(
-    path: Path | ArchiveMember, rows: Iterator[tuple[int, list[str]]], width: int, columns: Sequence[int]
+    path: Path, rows: Iterator[tuple[int, list[str]]], width: int, columns: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:
     for line, row in rows:
         if len(row) != width:
@@ -116,7 +159,7 @@ def in_batches(rows: Iterator[tuple[str, ...]], width: int) -> Batches:
         yield tuple([row[column] for row in batch] for column in range(width))
 
 
-def _is_quoted(path: Path | ArchiveMember) -> bool:
+def _is_quoted(path: Path) -> bool:
     """Whether every quote in a tsv file is where a writer of CSV would put it; otherwise quotes are text.
 
     It puts them where a cell needs them or, if the first line has quotes around it, at all cells.
@@ -154,7 +197,7 @@ def _is_rewritten(record: str, quoting: Literal[0, 1]) -> bool:
     return len(rows) == 1 and output.getvalue() == f"{record}\n"
 
 
-def _csv_rows(path: Path | ArchiveMember, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)
     lines = read_lines(path)
     header = next(lines, "")
@@ -171,7 +214,7 @@ def _csv_rows(path: Path | ArchiveMember, delimiter: str) -> Iterator[tuple[int,
         raise DataError(f"{path}, line {before + 1}: not valid CSV ({error}).") from None
 
 
-def _json_lines(path: Path | ArchiveMember, names: Sequence[str], exact: bool) -> Batches:
+def _json_lines(path: Path, names: Sequence[str], exact: bool) -> Batches:
     """Read a file with one JSON object per line: `{"en": ..., "de": ...}`, also nested in `"translation"`."""
     example = ", ".join(f'"{name}": ...' for name in names)
 
@@ -223,14 +266,13 @@ def _refuse_surrogates(texts: Sequence[str], where: str) -> None:
             raise DataError(f"{where}: character {match.start() + 1} of {text[:60]!r} is a lone surrogate.")
 
 
-def _parquet(path: Path | ArchiveMember, names: Sequence[str], exact: bool) -> Batches:
+def _parquet(path: Path, names: Sequence[str], exact: bool) -> Batches:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        if isinstance(path, Path):
-            refuse_pointer(path)
-        with pq.ParquetFile(open_binary(path) if isinstance(path, ArchiveMember) else path) as file:
+        refuse_pointer(path)
+        with pq.ParquetFile(path) as file:
             tables = (pa.Table.from_batches([batch]) for batch in file.iter_batches(ROWS))
             yield from arrow_texts(tables, names, str(path), exact=exact)
     except (pa.ArrowException, OSError) as error:
@@ -268,7 +310,7 @@ def _arrow_columns(table: Any, names: Sequence[str], place: str, exact: bool) ->
     return [table.column(column) for column in columns]
 
 
-_READERS: dict[str, Callable[[Path | ArchiveMember, Sequence[str], bool], Batches]] = {
+_READERS: dict[str, Callable[[Path, Sequence[str], bool], Batches]] = {
     ".tsv": partial(_delimited, delimiter="\t"),
     ".csv": partial(_delimited, delimiter=","),
     ".jsonl": _json_lines,

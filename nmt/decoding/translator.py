@@ -47,7 +47,7 @@ from nmt.runtime.device import DecodingPrecision
 from nmt.runtime.progress import with_progress
 from nmt.runtime.workers import Workers
 from nmt.search.hypothesis import NEG_INF
-from nmt.text.languages import iso_code
+from nmt.text.languages import base_language
 from nmt.text.sentences import split_sentences
 from nmt.text.subwords import BOS, EOS, PAD, Subwords
 from nmt.text.unseen import UnseenCharacters
@@ -459,7 +459,7 @@ class Translator:
         )
 
     def _sentences(self, line: str) -> list[str]:
-        language = "" if self.recipe is None else iso_code(self.recipe.data.source)
+        language = "" if self.recipe is None else base_language(self.recipe.data.source)
         return [sentence.strip() for sentence in split_sentences(line, language)]
 
     def _parts(self, sentence: SourceSentence, number: int) -> list[SourceSentence]:

@@ -122,8 +122,8 @@ Direction = tuple[str, str]
 
 
 class DataConfig(Section):
-    """The parallel text, as locators: `dir/train.{en,de}.gz`, a file with both sides (`.tsv .csv .jsonl .parquet .tmx .xlf .po`), an
-    archive `x.zip`, `hf:owner/name:split`, `multi30k/train`, `sample:train`, `sacrebleu:wmt14/en-de`,
+    """The parallel text, as locators: `dir/train.{en,de}.gz`, a file with both sides (`.tsv .csv .jsonl .parquet`; `.tmx .xlf .po`
+    with the extra `formats`), `hf:owner/name:split`, `multi30k/train`, `sample:train`, `sacrebleu:wmt14/en-de`,
     `mtdata:Statmt-europarl-10-deu-eng` (extra `mtdata`). `[:10000]` at the end takes the first 10,000 pairs, `[10000:]` all others.
     """
 

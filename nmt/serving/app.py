@@ -33,7 +33,7 @@ from nmt.serving.schemas import (
     TranslateInput,
 )
 from nmt.serving.service import Service
-from nmt.text.language_names import language_name
+from nmt.text.languages import language_name
 
 InputT = TypeVar("InputT", bound=BaseModel)
 ResultT = TypeVar("ResultT")

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from nmt.plotting.explorer import page_file
 from nmt.serving.work import ModelDescription
-from nmt.text.language_names import language_name
+from nmt.text.languages import language_name
 
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 

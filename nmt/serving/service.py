@@ -26,7 +26,7 @@ from nmt.serving.schemas import (
 )
 from nmt.serving.texts import SplitText, split_lines
 from nmt.serving.work import LineResult, LineTask, ModelDescription, ScoredLine, Setting
-from nmt.text.language_names import closest_code, language_name
+from nmt.text.languages import closest_code, language_name
 
 T = TypeVar("T")
 _USUAL_BEAM = 5

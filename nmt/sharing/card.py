@@ -20,8 +20,7 @@ from nmt.recipe.strict_yaml import parse_yaml
 from nmt.runtime.wording import counted, escaped, listed
 from nmt.sharing.description import describe_network
 from nmt.sharing.recorded_scores import RecordedScore, recorded_scores
-from nmt.text.language_names import language_name
-from nmt.text.languages import LANGUAGES, base_language
+from nmt.text.languages import base_language, find_language, language_name
 from nmt.training.data_file import DataDescription, load_data_description
 
 if TYPE_CHECKING:
@@ -206,8 +205,7 @@ def _plain(text: str) -> str:
 
 def _hub_language(code: str) -> str | None:
     """A language code that the hub knows; None for what may be no code, such as `src`."""
-    base = base_language(code)
-    return base if base in LANGUAGES or re.fullmatch("[a-z]{3}_[A-Z][a-z]{3}", code) else None
+    return base_language(code) if find_language(code) or re.fullmatch("[a-z]{3}_[A-Z][a-z]{3}", code) else None
 
 
 def _tags(model: ModelConfig) -> list[str]:

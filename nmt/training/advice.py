@@ -14,7 +14,7 @@ from nmt.data.locators import load_text
 from nmt.errors import DataError
 from nmt.recipe import DataConfig, Recipe
 from nmt.runtime.wording import counted, excerpt
-from nmt.text.languages import iso_code
+from nmt.text.languages import base_language
 from nmt.text.sentences import split_sentences
 from nmt.training.text import TrainingText
 
@@ -183,7 +183,7 @@ def duplicates_warning(data: DataConfig, train: ParallelCorpus) -> str | None:
 
 def several_sentences_warning(train: ParallelCorpus) -> str | None:
     """What to know of a training text of which many source lines hold several sentences; None if these are few."""
-    source, language = train.untagged.source, iso_code(train.languages[0])
+    source, language = train.untagged.source, base_language(train.languages[0])
     rows = sorted(Random(1).sample(range(len(source)), min(len(source), _SAMPLE)))
     several = [row for row in rows if len(split_sentences(source[row], language)) > 1]
     if not several or len(several) < _NOTABLE_LINES * len(rows):

@@ -9,7 +9,6 @@ import bz2
 import gzip
 import io
 import lzma
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -342,21 +341,12 @@ def test_parquet_tables(tmp_path: Path, parquet: bytes, data: st.DataObject) -> 
     sentence_or(lambda: load_corpus(str(path), source="en", target="de"))
 
 
-def _packed() -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for code in ("en", "de"):
-            archive.writestr(f"a.{code}", "a cat\n" * 5)
-    return stream.getvalue()
-
-
 BOTH_SIDES: dict[str, bytes] = {
     "tmx": b"""<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx version="1.4"><body><tu><tuv xml:lang="en"><seg>a
 <ph>x<sub>y</sub></ph></seg></tuv><tuv lang="DE-at"><seg>b</seg></tuv></tu></body></tmx>""",
     "xlf": b"""<xliff srcLang="en" trgLang="de"><file source-language="en"><unit><segment><source>a</source><target>b</target>
 </segment></unit><trans-unit><source>c</source><target>d</target></trans-unit></file></xliff>""",
     "po": b"""msgid ""\nmsgstr "Language: de\\n"\n#, fuzzy\nmsgid "a"\nmsgid_plural "b"\nmsgstr[0] "c"\nmsgstr[1] "\\"d\\x41"\n""",
-    "zip": _packed(),
 }
 
 

@@ -17,7 +17,6 @@ from typing import IO, cast
 
 from nmt.data.catalogue.download import DownloadError, Progress, download
 from nmt.data.catalogue.schema import Source, TextFormat
-from nmt.data.formats.sgml import segments
 from nmt.data.hub_datasets import read_hub
 from nmt.data.lines import open_binary
 from nmt.data.sacrebleu_sets import PREFIX, sacrebleu_files
@@ -113,7 +112,7 @@ def _formatted(blocks: Iterator[bytes], form: TextFormat) -> Iterator[bytes]:
     if form == "talks":
         lines = [line.strip() for line in text.removesuffix(b"\n").split(b"\n") if not _METADATA.match(line)]
     else:
-        lines = [segment.text for segment in segments(text)]
+        lines = [b" ".join(segment.split()) for segment in re.findall(rb"<seg\b[^>]*>(.*?)</seg>", text, re.DOTALL)]
     yield b"".join(line + b"\n" for line in lines)
 
 

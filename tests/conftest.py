@@ -54,7 +54,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     from nmt.fast.kernels.build import prepare_kernels
 
     torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("cache")
+    folder, shared = tmp_path_factory.mktemp("cache"), tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent  # of all workers, which compile the kernels once
+    (shared / "native").mkdir(exist_ok=True)
+    (folder / "native").symlink_to(shared / "native")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NMT_CACHE", str(folder))
         patch.setenv("OMP_NUM_THREADS", "1")

@@ -13,11 +13,10 @@ def is_on() -> bool:
 
 
 def arithmetic() -> str:
-    """The arithmetic in use: "plain PyTorch", "fast modules", or "fast modules and kernels" with their instruction set.
+    """The arithmetic in use: "plain PyTorch", "fast modules", or "fast modules and kernels (native)", compiled for this processor.
 
     They round differently, and so train slightly different models.
     """
     if not is_on():
         return "plain PyTorch"
-    kernels = library()
-    return "fast modules" if kernels is None else f"fast modules and kernels ({kernels.instruction_set})"
+    return "fast modules" if library() is None else "fast modules and kernels (native)"

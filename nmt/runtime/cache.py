@@ -1,8 +1,6 @@
 """The cache folder."""
 
 import os
-import stat
-import sys
 from pathlib import Path
 
 from nmt.errors import DataError
@@ -21,9 +19,3 @@ def expand_home(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         raise DataError(f"{path} starts with a home folder that does not exist: write out the whole path.") from None
-
-
-def is_private(path: Path) -> bool:
-    """Whether only this user can write to the path. Always true on Windows, which does not use owner and mode."""
-    status = path.stat()
-    return sys.platform == "win32" or (status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o022)

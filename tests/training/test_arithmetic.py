@@ -34,9 +34,9 @@ def test_resuming_with_another_implementation_warns(
 
 def test_arithmetic_names_the_implementation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_FAST", "1")
-    monkeypatch.setattr(build.prepared, "kernels", build.Kernels(ctypes.CDLL(None), "x86_64_v3"))
-    assert arithmetic() == "fast modules and kernels (x86_64_v3)"
-    monkeypatch.setattr(build.prepared, "kernels", None)
+    monkeypatch.setattr(build.prepared, "library", ctypes.CDLL(None))
+    assert arithmetic() == "fast modules and kernels (native)"
+    monkeypatch.setattr(build.prepared, "library", None)
     assert arithmetic() == "fast modules"
     monkeypatch.setenv("NMT_FAST", "0")
     assert arithmetic() == "plain PyTorch"

@@ -1,50 +1,41 @@
-"""Loads the C kernels: those of the wheel, or else those that the system's compiler makes on first use, which are cached."""
+"""Compiles the C kernels for this processor on first use, and loads them. Without a C compiler PyTorch computes the same."""
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import logging
 import os
 import platform
+import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import current_process
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
-from nmt.errors import DataError, UsageError
-from nmt.fast.kernels.compiling import INSTRUCTION_SETS, NATIVE, compile_library, find_compiler, library_name
-from nmt.runtime.cache import cache_folder, is_private
+from filelock import FileLock
+
+from nmt.errors import DataError
+from nmt.runtime.cache import cache_folder
 from nmt.runtime.device import cpu_info
-from nmt.runtime.files import replacing
 
 logger = logging.getLogger("nmt")
 
-WHEEL_FOLDER = Path(__file__).parent
-"""Where a wheel has its library."""
-PATIENCE = 2.0
-"""Seconds after which a message says that the kernels are being compiled."""
-
-
-@dataclass(frozen=True, eq=False)
-class Kernels:
-    """The kernels of a library for one instruction set."""
-
-    library: ctypes.CDLL
-    instruction_set: str
-
-    def function(self, name: str) -> Any:
-        """The C function of a kernel. ctypes has no public name for its type."""
-        return self.library[f"{name}_{self.instruction_set}"]
+FOLDER = Path(__file__).parent
+SOURCES = ("search.c", "training.c")
+HEADER = "numbers.h"
+FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-march=native")
+RELAXED = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
+"""Sums may be reordered to vectorize them; infinities and NaN keep their meaning."""
 
 
 @dataclass
 class Prepared:
     """The kernels of this process, and whether they were looked for."""
 
-    kernels: Kernels | None = None
+    library: ctypes.CDLL | None = None
     is_done: bool = False
 
 
@@ -52,108 +43,71 @@ prepared = Prepared()
 _preparing = threading.Lock()
 
 
-def library() -> Kernels | None:
+def library() -> ctypes.CDLL | None:
     """The kernels, if `prepare_kernels` has loaded them. Takes no time."""
-    return prepared.kernels
+    return prepared.library
 
 
 def prepare_kernels() -> None:
-    """Load the kernels of the wheel, or else compile them or load them from the cache, on the first call in a process.
+    """Load the kernels, on the first call in a process; compile them if they are not in the cache (2 s).
 
-    `NMT_NATIVE` may name an instruction set, or be `native` to compile them even where there are those of a wheel. There are none
-    if it is 0, or if no C compiler can compile them.
-
-    Raises:
-        UsageError: `NMT_NATIVE` is something else, or the processor has no such instruction set.
+    Does nothing with `NMT_NATIVE=0`. If they cannot be compiled, one line of the log says what that costs.
     """
     with _preparing:
         if not prepared.is_done and os.environ.get("NMT_NATIVE") != "0":
-            prepared.kernels = _loaded(_instruction_set())
+            try:
+                prepared.library = ctypes.CDLL(str(_built()))
+            except (DataError, OSError) as error:
+                if current_process().name == "MainProcess":  # its workers need not repeat it
+                    logger.warning(
+                        "Without compiled kernels training takes 1.1 and search up to 2.8 times as long (%s). "
+                        "Install a C compiler, or name one in CC; NMT_NATIVE=0 hides this message.",
+                        error,
+                    )
         prepared.is_done = True
 
 
-def _instruction_set() -> str | None:
-    """The one that the environment names; None stands for the best."""
-    name = os.environ.get("NMT_NATIVE", "")
-    choices = "0", "1", NATIVE, *INSTRUCTION_SETS
-    if name and name not in choices:
-        raise UsageError(f"NMT_NATIVE must be one of {', '.join(choices)}, but is {name}.")
-    return None if name in ("", "1") else name
-
-
-def _loaded(instruction_set: str | None) -> Kernels | None:
-    try:
-        return _of_wheel(instruction_set) or _compiled(instruction_set or NATIVE)
-    except (DataError, OSError, subprocess.SubprocessError) as error:
-        logger.debug("Continuing without compiled kernels, a little slower: %s", error)
-        return None
-
-
-def _of_wheel(instruction_set: str | None) -> Kernels | None:
-    """None if the package has no library made of these very sources, or the processor has none of its instruction sets."""
-    path = WHEEL_FOLDER / library_name(INSTRUCTION_SETS)
-    if instruction_set == NATIVE or not path.exists():
-        return None
-    kernels = ctypes.CDLL(str(path))
-    present = _instruction_sets_of_processor(kernels)
-    return _ready(kernels, instruction_set or present[-1]) if present else None
-
-
-def _compiled(instruction_set: str) -> Kernels:
-    with _message_if_slow("Compiling the C kernels for this processor, once: this may take a minute."):
-        return _ready(ctypes.CDLL(str(_built(instruction_set))), instruction_set)
-
-
-def _ready(kernels: ctypes.CDLL, instruction_set: str) -> Kernels:
-    """Kernels that share PyTorch's threads. Raises UsageError if the processor cannot run them."""
-    if instruction_set != NATIVE:
-        present = _instruction_sets_of_processor(kernels)
-        if instruction_set not in present:
-            raise UsageError(f"NMT_NATIVE is {instruction_set}, but this processor has only {', '.join(present)}.")
-    for path in openmp_libraries():
-        openmp = ctypes.CDLL(path)
-        kernels.share_threads(openmp.GOMP_parallel, openmp.omp_get_thread_num, openmp.omp_get_num_threads)
-    logger.debug("Kernels for %s: %s", instruction_set, kernels._name)
-    return Kernels(kernels, instruction_set)
-
-
-def _instruction_sets_of_processor(kernels: ctypes.CDLL) -> tuple[str, ...]:
-    return tuple(INSTRUCTION_SETS)[: kernels.instruction_sets()]
-
-
-@contextmanager
-def _message_if_slow(message: str) -> Iterator[None]:
-    """Log a message if the block takes more than `PATIENCE` seconds."""
-    timer = threading.Timer(PATIENCE, logger.warning, [message])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _built(instruction_set: str) -> Path:
-    """The library's file, compiled if it is not there yet. Raises OSError and SubprocessError."""
-    compiler = find_compiler()
-    abilities = cpu_info("flags", "Features") or platform.processor()  # machines may share a cache
-    folder = cache_folder() / "native"
-    path = folder / library_name([instruction_set], compiler, abilities)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not is_private(folder):  # its code will run
-        raise PermissionError(f"others can write to {folder}.")
-    if not path.exists() or not is_private(path):
-        with replacing(path) as beside:
-            try:
-                compile_library(beside, compiler, [instruction_set])
-            except subprocess.CalledProcessError:  # the threads of clang are not PyTorch's
-                compile_library(beside, compiler, [instruction_set], with_threads=False)
-            beside.chmod(0o700)
+def _built() -> Path:
+    """The library for this processor, compiled unless it is in the cache. Raises DataError and OSError."""
+    compiler = shutil.which(os.environ.get("CC") or "cc")
+    if compiler is None:
+        raise FileNotFoundError("there is no C compiler")
+    openmp = openmp_libraries()
+    processor = cpu_info("flags", "Features") or platform.processor()  # machines may share a cache
+    texts = [*FLAGS, *RELAXED, compiler, processor, *openmp]
+    sources = [(FOLDER / name).read_bytes() for name in (*SOURCES, HEADER)]
+    digest = hashlib.sha256(b"\0".join([*sources, *map(str.encode, texts)])).hexdigest()
+    path = cache_folder() / "native" / f"{digest[:16]}.so"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with FileLock(path.with_suffix(".lock")):
+            if not path.exists():
+                _compile(compiler, openmp, path)
     return path
 
 
+def _compile(compiler: str, openmp: tuple[str, ...], path: Path) -> None:
+    """Compile the sources beside `path` and move the library there.
+
+    Linking with `-fopenmp` would bring a second OpenMP library, whose threads compete with PyTorch's: it is linked with PyTorch's.
+    """
+    with TemporaryDirectory(dir=path.parent) as folder:
+        threads = ["-fopenmp"] if openmp else []
+        _run(folder, compiler, "-c", *FLAGS, *RELAXED, *threads, *(str(FOLDER / name) for name in SOURCES))
+        objects = [f"{Path(name).stem}.o" for name in SOURCES]
+        _run(folder, compiler, "-shared", *objects, *openmp, "-lm", "-o", "kernels.so")
+        os.replace(Path(folder, "kernels.so"), path)
+
+
+def _run(folder: str, *command: str) -> None:
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 -- our own files
+    if ended.returncode:
+        reason = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
+        raise OSError(f"{command[0]} failed: {reason[0]}")
+
+
 def openmp_libraries() -> tuple[str, ...]:
-    """The GNU OpenMP library that PyTorch uses, if it does: a second pool of threads would compete with the first."""
+    """The GNU OpenMP library that PyTorch uses, if it uses one."""
     maps = Path("/proc/self/maps")
     lines = maps.read_text(encoding="utf-8").splitlines() if maps.exists() else []
     loaded = {line.split(maxsplit=5)[-1] for line in lines if "/libgomp" in line}

@@ -1,162 +1,275 @@
-"""Calls of the compiled kernels. Here, and only here, arguments are checked against the declared signatures."""
+"""Calls of the C kernels: a table of their arguments, and the one place that checks arguments against it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from ctypes import c_double, c_int64, c_void_p
-from functools import cache
-from itertools import chain
-from operator import itemgetter
+from collections.abc import Sequence
+from ctypes import CDLL, c_float, c_int64, c_void_p
+from functools import cache, lru_cache
+from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from nmt.fast.kernels.build import Kernels, library
-from nmt.fast.kernels.signatures import SIGNATURES, Array, Signature
+from nmt.fast.kernels.build import library
 
+_DTYPES = {
+    "fp32": (torch.float32,),
+    "real": (torch.float32, torch.bfloat16),
+    "int64": (torch.int64,),
+    "int32": (torch.int32,),
+    "int8": (torch.int8,),
+    "uint8": (torch.uint8,),
+    "bool": (torch.bool,),
+}
+_CONSTANTS: dict[str, Number] = {"4": 4, "64": 64}
+"""Sizes that the table writes as numbers."""
 _WORK_TO_SHARE = 2**17
 """Operations from which on threads share them."""
 
 
-def call(name: str, tensors: tuple[Tensor | None, ...], *numbers: int) -> float | None:
-    """Call a kernel with its arrays and the numbers that do not follow from them; most return None.
-
-    Raises:
-        TypeError: an array has another type, or is not in the memory of the CPU.
-        ValueError: an array has a size or strides that the kernel does not know, or a number is out of range.
-    """
-    kernels = library()
-    assert kernels is not None
-    return _kernel(kernels, name)(tensors, numbers)
+Number = int | float
+Layout = tuple[torch.dtype, torch.Size, tuple[int, ...], bool, bool]
+"""What a kernel must know of a tensor: type, shape, strides, whether it is contiguous, and whether it is on the CPU."""
 
 
-@cache
-def _kernel(kernels: Kernels, name: str) -> Kernel:
-    signature, function = SIGNATURES[name], kernels.function(name)
-    function.argtypes = [c_void_p] * len(signature.arrays) + [c_int64] * len(signature.numbers)
-    function.restype = c_double if signature.returns_number else None
-    return Kernel(signature, function)
+class Array:
+    """A tensor on the CPU, from `TYPE SIZE ...`. `TYPE?` may be absent; `real` is fp32 or bf16, alike for all arrays of a call."""
+
+    def __init__(self, name: str, text: str, numbers: Sequence[str]) -> None:
+        dtype, *self.sizes = text.split()
+        self.name, self.is_optional, self.dtypes = name, dtype.endswith("?"), _DTYPES[dtype.rstrip("?")]
+        stride = f"{name}_stride"
+        self.stride = stride if stride in numbers else None
+        """The number that says how far apart rows are; without it the array is contiguous."""
+
+    def fits(self, layout: Layout, known: dict[str, Number]) -> bool:
+        """Whether a tensor has this type and layout, and the sizes that are known; its other sizes become known."""
+        dtype, shape, strides, is_contiguous, is_cpu = layout
+        if dtype not in self.dtypes or not is_cpu or len(shape) != len(self.sizes):
+            return False
+        if len(self.dtypes) > 1 and known.setdefault("narrow", dtype is torch.bfloat16) != (dtype is torch.bfloat16):
+            return False
+        if self.stride is not None:
+            known[self.stride] = strides[0]
+            is_contiguous = strides[1] == 1
+        sizes = zip(self.sizes, shape, strict=True)
+        return is_contiguous and all(known.setdefault(name, size) == size for name, size in sizes)
+
+    def __str__(self) -> str:
+        layout = "contiguous" if self.stride is None else "with the numbers of a row side by side"
+        return f"{' or '.join(map(str, self.dtypes))} [{', '.join(self.sizes)}] on the CPU, {layout}"
 
 
 class Kernel:
-    """A C function of addresses and numbers, called with tensors that fit its signature."""
+    """The arguments of a C function, in its order: arrays, whole numbers, and floating-point numbers."""
 
-    def __init__(self, signature: Signature, function: Callable[..., float | None]) -> None:
-        self.signature, self.function = signature, function
-        self.checks: dict[tuple[bool, ...], Check] = {}
-        """By whether each array is present."""
-
-    def __call__(self, tensors: Sequence[Tensor | None], numbers: Sequence[int] = ()) -> float | None:
-        key = tuple([tensor is not None for tensor in tensors])
-        check = self.checks.get(key)
-        if check is None:
-            check = self.checks[key] = Check(self.signature, key)
-        values = check.values([tensor for tensor in tensors if tensor is not None], numbers)
-        return self.function(*[None if tensor is None else tensor.data_ptr() for tensor in tensors], *values)
+    def __init__(self, whole: str, floats: str = "", **arrays: str) -> None:
+        self.numbers = [*whole.split(), *floats.split()]
+        self.arrays = [Array(name, text, self.numbers) for name, text in arrays.items()]
+        optional = [array for array in self.arrays if array.is_optional]
+        self.absent: dict[str, Number] = {
+            name: 0 for array in optional for name in (*array.sizes, array.stride) if name
+        }
+        """Sizes and strides of absent arrays."""
+        self.types = [c_void_p] * len(arrays) + [c_int64] * len(whole.split()) + [c_float] * len(floats.split())
 
 
-class Check:
-    """Whether arrays fit a signature.
+KERNELS = {
+    "additive_attention": Kernel(
+        "threads rows length width annotation window",
+        queries="fp32 rows width",
+        exp_keys="fp32 sentences length width",
+        v="fp32 width",
+        mask="bool sentences length",
+        annotations="fp32 sentences length annotation",
+        segment_ids="int64 rows",
+        starts="int64? rows",
+        factors="fp32? rows window",
+        exp_queries="fp32 rows width",
+        weights="fp32 rows length",
+        contexts="fp32 rows annotation",
+    ),
+    "most_probable": Kernel(
+        "threads rows width size forbidden_count",
+        all_logits="fp32 rows width",
+        all_tokens="int64? segments width",
+        segment_ids="int64? rows",
+        forbidden="int64 forbidden_count",
+        all_log_probs="fp32 rows size",
+        all_ids="int64 rows size",
+    ),
+    "best_continuations": Kernel(
+        "count per_row segments size",
+        floats="prune",
+        totals="fp32 count",
+        log_probs="fp32 count per_row",
+        ids="int64 count per_row",
+        segment_ids="int64 count",
+        best="fp32 segments size",
+        rows="int64 segments size",
+        tokens="int64 segments size",
+        best_log_probs="fp32 segments size",
+    ),
+    "update_finished": Kernel(
+        "sentences width places lengths all_scores_stride all_nodes_stride first length horizon eos",
+        totals="fp32 sentences width",
+        tokens="int64 sentences width",
+        max_lengths="int64 sentences",
+        penalties="fp32 lengths",
+        all_scores="fp32 sentences places",
+        all_nodes="int64 sentences places",
+        live_totals="fp32 sentences width",
+    ),
+    "exp_of_keys": Kernel("threads count", keys="fp32 count", exp_keys="fp32 count"),
+    "quantize_rows": Kernel(
+        "threads rows width values_stride max_level",
+        values="fp32 rows width",
+        bytes="uint8 rows width",
+        scales="fp32 rows",
+    ),
+    "int8_product": Kernel(
+        "threads rows inputs outputs values_stride product_stride",
+        values="fp32 rows inputs",
+        panels="int8 panels quads 64 4",
+        shifts="int32 panels 64",
+        scales="fp32 panels 64",
+        bias="fp32 panels 64",
+        bytes="uint8 rows quads 4",
+        row_scales="fp32 rows",
+        product="fp32 rows outputs",
+    ),
+    "int8_products_of_segments": Kernel(
+        "threads rows inputs outputs values_stride product_stride",
+        values="fp32 rows inputs",
+        panels="int8 panels quads 64 4",
+        shifts="int32 panels 64",
+        scales="fp32 panels 64",
+        bias="fp32 panels 64",
+        bytes="uint8 rows quads 4",
+        row_scales="fp32 rows",
+        segment_ids="int64 rows",
+        first="int64 segments",
+        panel_count="int64 segments",
+        product="fp32 rows outputs",
+    ),
+    "int8_gru_step": Kernel(
+        "threads rows inputs width projected_stride values_stride hidden_stride",
+        projected="fp32? rows gates",
+        table="fp32? vocabulary gates",
+        ids="int64? rows",
+        values="fp32? rows inputs",
+        panels="int8? panels quads 64 4",
+        shifts="int32? panels 64",
+        scales="fp32? panels 64",
+        bias="fp32? panels 64",
+        bytes="uint8? rows quads 4",
+        row_scales="fp32? rows",
+        hidden="fp32 rows width",
+        recurrent_panels="int8 panels hidden_quads 64 4",
+        recurrent_shifts="int32 panels 64",
+        recurrent_scales="fp32 panels 64",
+        recurrent_bias="fp32 panels 64",
+        hidden_bytes="uint8 rows hidden_quads 4",
+        hidden_scales="fp32 rows",
+        next="fp32 rows width",
+    ),
+    "softmax_gradient": Kernel(
+        "threads rows real width narrow",
+        floats="gold_share",
+        logits="real rows width",
+        bias="fp32 width",
+        gold="int64 rows",
+        log_sums="fp32 rows",
+        gold_logits="fp32 rows",
+        sums="fp32 threads width",
+        scratch="fp32 threads width",
+    ),
+    "gru_step": Kernel(
+        "threads rows width projected_stride recurrent_stride hidden_stride narrow",
+        projected="real rows gates",
+        recurrent="real rows gates",
+        bias="fp32? gates",
+        hidden="real rows width",
+        next="real rows width",
+        saved="real rows 4 width",
+    ),
+    "gru_step_back": Kernel(
+        "threads rows width upstream_stride hidden_stride d_projected_stride narrow",
+        upstream="real rows width",
+        carried="real? rows width",
+        saved="real rows 4 width",
+        hidden="real rows width",
+        d_projected="real rows gates",
+        d_recurrent="real rows gates",
+        d_hidden="real rows width",
+    ),
+    "additive_attention_back": Kernel(
+        "threads rows length width annotation window",
+        d_contexts="fp32 rows annotation",
+        d_weights="fp32 rows length",
+        exp_queries="fp32 rows width",
+        exp_keys="fp32 rows length width",
+        v="fp32 width",
+        annotations="fp32 rows length annotation",
+        weights="fp32 rows length",
+        starts="int64? rows",
+        factors="fp32? rows window",
+        d_scores="fp32 rows length",
+        d_queries="fp32 rows width",
+        d_factors="fp32? rows window",
+    ),
+    "additive_keys_back": Kernel(
+        "threads steps rows length width",
+        exp_queries="fp32 steps rows width",
+        d_scores="fp32 steps rows length",
+        exp_keys="fp32 rows length width",
+        v="fp32 width",
+        d_keys="fp32 rows length width",
+        d_v="fp32 threads width",
+    ),
+}
 
-    A property is read from all arrays and compared at once: one array at a time would take longer than many a kernel. All sizes,
-    strides and numbers of a call form one tuple, in which entries of the same name must be equal.
+
+def call(name: str, *arrays: Tensor | None, **numbers: Number) -> None:
+    """Call a kernel.
+
+    Args:
+        name: its name in the table.
+        arrays: its arrays, in the order of the table.
+        numbers: those that do not follow from the arrays, and sizes that the arrays must have.
+
+    Raises:
+        TypeError: an array is not what the table says.
     """
-
-    def __init__(self, signature: Signature, present: tuple[bool, ...]) -> None:
-        _check_presence(signature, present)
-        self.signature = signature
-        self.arrays = [array for array, is_present in zip(signature.arrays, present, strict=True) if is_present]
-        self.strided = [index for index, array in enumerate(self.arrays) if array.has_strided_rows]
-        self.contiguous = [index for index, array in enumerate(self.arrays) if not array.has_strided_rows]
-        self.wide_types = [array.dtypes[0] for array in self.arrays]
-        self.narrow_types = [array.dtypes[-1] for array in self.arrays]
-        self.ranks = [len(array.sizes) for array in self.arrays]
-        sizes = [size for array in self.arrays for size in array.sizes]
-        strides = [name for index in self.strided for name in (self.arrays[index].stride_name, "1")]
-        names = [*sizes, *strides, *signature.free_numbers, "narrow"]
-        self.rules = [(rule, _reader(rule.names, names)) for rule in signature.rules if {*rule.names} <= {*names}]
-        constants = {name: int(name) for name in names if name.isdecimal()}
-        constants |= {name: 0 for name in signature.numbers if name not in names}  # sizes of absent arrays
-        names += constants
-        self.constants = tuple(constants.values())
-        self.read_first, self.read_numbers = _reader(names, names), _reader(signature.numbers, names)
-
-    def values(self, tensors: Sequence[Tensor], numbers: Sequence[int]) -> tuple[int, ...]:
-        """The numbers that C reads."""
-        dtypes = [tensor.dtype for tensor in tensors]
-        is_narrow = dtypes != self.wide_types
-        shapes = [tensor.shape for tensor in tensors]
-        strides = [tensors[index].stride() for index in self.strided]
-        values = (*chain(*shapes, *strides), *numbers, is_narrow, *self.constants)
-        if (
-            (is_narrow and dtypes != self.narrow_types)
-            or False in [tensor.is_cpu for tensor in tensors]
-            or False in [tensors[index].is_contiguous() for index in self.contiguous]
-            or [*map(len, shapes)] != self.ranks
-            or values != self.read_first(values)
-        ):
-            raise self._mismatch(tensors, numbers)
-        for rule, read in self.rules:
-            if not rule.holds(*read(values)):
-                raise ValueError(f"{self.signature.name}: this must hold, but does not: {rule.text}.")
-        return self.read_numbers(values)
-
-    def _mismatch(self, tensors: Sequence[Tensor], numbers: Sequence[int]) -> Exception:
-        """The error for the first array that is not as it should be."""
-        sizes = dict(zip(self.signature.free_numbers, numbers, strict=True))
-        free_types = [tensor.dtype for array, tensor in zip(self.arrays, tensors, strict=True) if len(array.dtypes) > 1]
-        for array, tensor in zip(self.arrays, tensors, strict=True):
-            has_type = tensor.dtype in array.dtypes and (len(array.dtypes) == 1 or tensor.dtype is free_types[0])
-            if not (has_type and tensor.is_cpu):
-                return TypeError(self._message(array, tensor, sizes))
-            has_layout = tensor.stride()[1:] in [(), (1,)] if array.has_strided_rows else tensor.is_contiguous()
-            if not (has_layout and _has_sizes(tensor, array, sizes)):
-                return ValueError(self._message(array, tensor, sizes))
-        raise AssertionError(f"The arguments of {self.signature.name} fit.")
-
-    def _message(self, array: Array, tensor: Tensor, sizes: dict[str, int]) -> str:
-        layout = "with the numbers of a row side by side" if array.has_strided_rows else "contiguous"
-        expected = (
-            f"{' or '.join(map(str, array.dtypes))} [{', '.join(array.sizes)}], {layout}, in the memory of the CPU"
-        )
-        actual = f"{tensor.dtype} {list(tensor.shape)} with strides {list(tensor.stride())} on {tensor.device}"
-        known = "".join(f", {name} = {sizes[name]}" for name in sorted(self.signature.sizes & sizes.keys()))
-        return f"{self.signature.name}: {array.name} must be {expected}, but is {actual}{known}."
-
-
-def _check_presence(signature: Signature, present: tuple[bool, ...]) -> None:
-    absent = {array.name for array, is_present in zip(signature.arrays, present, strict=True) if not is_present}
-    for group in signature.optional:
-        if not absent.isdisjoint(group) and not absent.issuperset(group):
-            missing = [name for name in group if name in absent]
-            raise ValueError(f"{signature.name}: {', '.join(missing)} must be present, since others of {group} are.")
-        absent -= {*group}
-    for array in signature.arrays:
-        if array.name in absent:
-            raise TypeError(f"{signature.name}: {array.name} must be a tensor [{', '.join(array.sizes)}], but is None.")
-
-
-def _has_sizes(tensor: Tensor, array: Array, sizes: dict[str, int]) -> bool:
-    """Whether a tensor has the sizes that are known; the others become known."""
-    pairs = zip(array.sizes, tensor.shape, strict=False)
-    expected = [int(size) if size.isdecimal() else sizes.setdefault(size, actual) for size, actual in pairs]
-    return len(array.sizes) == tensor.dim() and expected == list(tensor.shape)
-
-
-def _reader(names: Sequence[str], among: Sequence[str]) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
-    """Reads the values of some names, each where it stands first, from those of all."""
-    places = [among.index(name) for name in names]
-    if len(places) > 1:
-        return itemgetter(*places)
-    start = places[0] if places else 0
-    return itemgetter(slice(start, start + len(places)))  # of a single index it would return no tuple
+    kernels = library()
+    assert kernels is not None
+    layouts = [
+        None if array is None else (array.dtype, array.shape, array.stride(), array.is_contiguous(), array.is_cpu)
+        for array in arrays
+    ]
+    values = checked(name, tuple(layouts), tuple(numbers.items()))
+    _function(kernels, name)(*[None if array is None else array.data_ptr() for array in arrays], *values)
 
 
 @cache
-def number(value: float) -> Float[Tensor, ""]:
-    """A number with an address, for kernels: their other numbers are whole."""
-    return torch.tensor(value)
+def _function(kernels: CDLL, name: str) -> Any:
+    function = kernels[name]
+    function.argtypes, function.restype = KERNELS[name].types, None
+    return function
+
+
+@lru_cache(maxsize=4096)  # a check takes longer than many a kernel
+def checked(
+    name: str, layouts: tuple[Layout | None, ...], numbers: tuple[tuple[str, Number], ...]
+) -> tuple[Number, ...]:
+    """The numbers that C reads. Raises TypeError."""
+    kernel = KERNELS[name]
+    known = _CONSTANTS | dict(numbers)
+    for array, layout in zip(kernel.arrays, layouts, strict=True):
+        if not (array.is_optional if layout is None else array.fits(layout, known)):
+            raise TypeError(f"{name}: {array.name} must be {array}, but is {layout}, with {known}.")
+    known = kernel.absent | known
+    return tuple(known[number] for number in kernel.numbers)
 
 
 def threads_for(work: int) -> int:

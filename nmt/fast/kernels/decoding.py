@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from nmt.fast.kernels.build import library
-from nmt.fast.kernels.calls import call, number, threads_for
+from nmt.fast.kernels.calls import call, threads_for
 from nmt.search.segments import Segments
 
 _LARGEST_KEY = 30.0
@@ -45,9 +45,8 @@ def exp_of_keys(keys: Float[Tensor, "G S D"]) -> Float[Tensor, "G S D"] | None:
     """e^(2k) for `additive_attention`, or None if a key is too large for it."""
     keys = keys.contiguous()
     exp_keys = torch.empty_like(keys)
-    largest = call("exp_of_keys", (keys.view(-1), exp_keys.view(-1)), threads_for(keys.numel()))
-    assert largest is not None
-    return exp_keys if largest <= _LARGEST_KEY else None
+    call("exp_of_keys", keys.view(-1), exp_keys.view(-1), threads=threads_for(keys.numel()))
+    return exp_keys if not keys.numel() or keys.abs().amax() <= _LARGEST_KEY else None
 
 
 def additive_attention(
@@ -69,10 +68,12 @@ def additive_attention(
     rows, (_, length, width), annotation = len(queries), exp_keys.shape, annotations.shape[2]
     exp_queries, weights = queries.new_empty(rows, width), queries.new_empty(rows, length)
     contexts = queries.new_empty(rows, annotation)
-    inputs = tuple(map(Tensor.contiguous, (queries, exp_keys, v, mask, annotations, segment_ids)))
-    bounds = (None if each is None else each.contiguous() for each in (starts, factors))
-    work = rows * width * (length if factors is None else factors.shape[1])
-    call("additive_attention", (*inputs, *bounds, exp_queries, weights, contexts), threads_for(work))
+    inputs = map(Tensor.contiguous, (queries, exp_keys, v, mask, annotations, segment_ids))
+    bounds = (None if bound is None else bound.contiguous() for bound in (starts, factors))
+    window = 0 if factors is None else factors.shape[1]
+    assert window <= length
+    threads = threads_for(rows * width * (window or length))
+    call("additive_attention", *inputs, *bounds, exp_queries, weights, contexts, threads=threads, window=window)
     return contexts, weights, exp_queries
 
 
@@ -93,10 +94,12 @@ def most_probable(
     are not returned. Missing candidates are -inf, and so is every candidate of a row with a NaN or +inf. The time grows with `size`.
     """
     logits = logits.contiguous()
-    rows = logits.shape[0]
+    rows, width = logits.shape
+    assert size > 0
+    assert width > 0
     log_probs, ids = logits.new_empty(rows, size), logits.new_empty(rows, size, dtype=torch.long)
     columns = (None, None) if tokens is None else (tokens, segment_ids)
-    call("most_probable", (logits, *columns, _ids(forbid), log_probs, ids), threads_for(logits.numel()))
+    call("most_probable", logits, *columns, _ids(forbid), log_probs, ids, threads=threads_for(logits.numel()))
     return log_probs, ids
 
 
@@ -131,9 +134,10 @@ def best_continuations(
     shape = segments, size
     best, best_log_probs = totals.new_empty(shape), totals.new_empty(shape)
     rows, tokens = ids.new_empty(shape), ids.new_empty(shape)
-    inputs = tuple(map(Tensor.contiguous, (totals, log_probs, ids, segment_ids)))
-    limit = number(math.inf if prune is None else prune)
-    call("best_continuations", (*inputs, limit, best, rows, tokens, best_log_probs))
+    assert log_probs.numel() > 0
+    inputs = map(Tensor.contiguous, (totals, log_probs, ids, segment_ids))
+    limit = math.inf if prune is None else prune
+    call("best_continuations", *inputs, best, rows, tokens, best_log_probs, prune=limit)
     return best, rows, tokens, best_log_probs
 
 
@@ -166,9 +170,10 @@ def update_finished(
         eos: the token that ends a candidate.
     """
     live_totals = torch.empty_like(totals)
-    inputs = tuple(map(Tensor.contiguous, (totals, tokens, max_lengths.long(), penalties)))
-    within = penalties.shape[0] if horizon is None else horizon
-    call("update_finished", (*inputs, scores, nodes, live_totals), first, length, within, eos)
+    assert length < len(penalties)
+    inputs = map(Tensor.contiguous, (totals, tokens, max_lengths.long(), penalties))
+    numbers = {"first": first, "length": length, "horizon": len(penalties) if horizon is None else horizon, "eos": eos}
+    call("update_finished", *inputs, scores, nodes, live_totals, **numbers)
     return live_totals
 
 
@@ -181,14 +186,13 @@ def quantize_rows(values: Float[Tensor, "N D"], max_level: int) -> tuple[UInt8[T
     s is 1 for a row of zeros, and NaN for a row with a NaN or an infinity.
     """
     quantized, scales = torch.empty(values.shape, dtype=torch.uint8), values.new_empty(values.shape[0])
-    call("quantize_rows", (values, quantized, scales), threads_for(values.numel()), max_level)
+    call("quantize_rows", values, quantized, scales, threads=threads_for(values.numel()), max_level=max_level)
     return quantized, scales
 
 
 def multiplies_int8() -> bool:
     """Whether there is a kernel for int8 products: it needs AVX-512 VNNI."""
-    kernels = library()
-    return kernels is not None and bool(call("multiplies_bytes", ()))
+    return hasattr(library(), "int8_product")
 
 
 @dataclass(frozen=True)
@@ -256,9 +260,11 @@ class Int8Matrix:
 
     def _laid_out(self, rows: Int[Tensor, "P 64"], padding: float = 0.0) -> Panels:
         """Panels of some rows; row -1 is padding, whose bias is `padding`."""
-        panels = torch.empty(len(rows), -(-self.quantized.shape[1] // 4), _PANEL, 4, dtype=torch.int8)
-        call("lay_panels", (self.quantized.contiguous(), rows, panels), threads_for(panels.numel()))
         sources, is_padding = rows.clamp(min=0), rows < 0
+        inputs = self.quantized.shape[1]
+        chosen = pad(self.quantized, (0, -inputs % 4))[sources].masked_fill_(is_padding.unsqueeze(-1), 0)
+        quads = chosen.view(torch.int32).transpose(1, 2).contiguous()  # four bytes at once
+        panels = quads.view(torch.int8).view(len(rows), -1, _PANEL, 4)
         shifts, scales = (part[sources].masked_fill_(is_padding, 0) for part in (self.shifts, self.scales))
         bias = self.scales.new_zeros(rows.shape) if self.bias is None else self.bias[sources]
         return Panels(panels, shifts, scales, bias.masked_fill_(is_padding, padding), rows.numel())
@@ -275,7 +281,7 @@ def int8_products_of_segments(
     factors = _factors(panels, values)
     product = values.new_empty(values.shape[0], panels.outputs) if out is None else out
     tensors = *factors, segment_ids, matrices.first, matrices.count, product
-    call("int8_products_of_segments", tensors, _threads_for(panels, values))
+    call("int8_products_of_segments", *tensors, **_numbers(panels, values))
     return product
 
 
@@ -287,7 +293,8 @@ def int8_product(
     """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g with x'_i and s_i of `quantize_rows`, written to `out` if there is one."""
     factors = _factors(panels, values)
     product = values.new_empty(values.shape[0], panels.outputs) if out is None else out
-    call("int8_product", (*factors, product), _threads_for(panels, values))
+    assert panels.outputs <= panels.shifts.numel()
+    call("int8_product", *factors, product, **_numbers(panels, values))
     return product
 
 
@@ -311,7 +318,10 @@ def int8_gru_step(
     of_words = (words, None, None) if ids is None else (None, words, ids)
     of_other: tuple[Tensor | None, ...] = _NOTHING if other is None else _factors(*other)
     tensors = *of_words, *of_other, *_factors(recurrent, hidden), following
-    call("int8_gru_step", tensors, _threads_for(recurrent, hidden))
+    width = hidden.shape[1]
+    numbers = {"gates": 3 * width, "panels": 3 * -(-width // _PANEL), "hidden_quads": -(-width // 4)}
+    quads = {} if other is None else {"quads": -(-other[1].shape[1] // 4)}
+    call("int8_gru_step", *tensors, threads=_threads_for(recurrent, hidden), **numbers, **quads)
     return following
 
 
@@ -328,6 +338,11 @@ def _factors(panels: Panels, values: Float[Tensor, "N D"]) -> _Factors:
     rows, quads = values.shape[0], panels.quantized.shape[1]
     quantized = torch.empty(rows, quads, 4, dtype=torch.uint8)
     return values, panels.quantized, panels.shifts, panels.scales, panels.bias, quantized, values.new_empty(rows)
+
+
+def _numbers(panels: Panels, values: Float[Tensor, "N D"]) -> dict[str, int]:
+    """The number of threads, and of groups of four inputs that the panels must have."""
+    return {"threads": _threads_for(panels, values), "quads": -(-values.shape[1] // 4)}
 
 
 def _threads_for(panels: Panels, values: Float[Tensor, "N D"]) -> int:

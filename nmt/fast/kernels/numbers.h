@@ -1,4 +1,4 @@
-/* Functions that the kernels share, their names, and the pragma that spreads a loop over threads. */
+/* Functions that the kernels share, and the pragma that spreads a loop over threads. */
 
 #pragma once
 
@@ -6,14 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-
-/* A library may hold each kernel several times, compiled for different instruction sets: `gru_step_native`, `gru_step_x86_64_v3`. */
-#ifndef INSTRUCTION_SET
-#define INSTRUCTION_SET native
-#endif
-#define JOINED(name, set) name##_##set
-#define NAME_IN(name, set) JOINED(name, set)
-#define KERNEL(name) NAME_IN(name, INSTRUCTION_SET)
 
 #ifdef _OPENMP
 #define PRAGMA(text) _Pragma(#text)

@@ -33,7 +33,7 @@ static void masked_softmax(float *scores, int64_t length) {
     for (int64_t j = 0; j < length; j++) scores[j] = sum == 0.0f ? 0.0f : scores[j] / sum;
 }
 
-void KERNEL(additive_attention)(const float *queries, const float *exp_keys, const float *v, const bool *mask,
+void additive_attention(const float *queries, const float *exp_keys, const float *v, const bool *mask,
                                 const float *annotations, const int64_t *segment_ids, const int64_t *starts, const float *factors,
                                 float *exp_queries, float *weights, float *contexts, int64_t threads, int64_t rows, int64_t length,
                                 int64_t width, int64_t annotation, int64_t window) {
@@ -77,7 +77,7 @@ static inline int contains(const int64_t *values, int64_t count, int64_t value) 
     return 0;
 }
 
-void KERNEL(most_probable)(const float *all_logits, const int64_t *all_tokens, const int64_t *segment_ids, const int64_t *forbidden,
+void most_probable(const float *all_logits, const int64_t *all_tokens, const int64_t *segment_ids, const int64_t *forbidden,
                            float *all_log_probs, int64_t *all_ids, int64_t threads, int64_t rows, int64_t width, int64_t size,
                            int64_t forbidden_count) {
     PARALLEL(threads)
@@ -105,9 +105,9 @@ void KERNEL(most_probable)(const float *all_logits, const int64_t *all_tokens, c
     }
 }
 
-void KERNEL(best_continuations)(const float *totals, const float *log_probs, const int64_t *ids, const int64_t *segment_ids,
-                                const float *prune, float *best, int64_t *rows, int64_t *tokens, float *best_log_probs, int64_t count,
-                                int64_t per_row, int64_t segments, int64_t size) {
+void best_continuations(const float *totals, const float *log_probs, const int64_t *ids, const int64_t *segment_ids,
+                                float *best, int64_t *rows, int64_t *tokens, float *best_log_probs, int64_t count,
+                                int64_t per_row, int64_t segments, int64_t size, float prune) {
     int64_t row = 0;
     for (int64_t segment = 0; segment < segments; segment++, best += size, rows += size, tokens += size, best_log_probs += size) {
         for (int64_t place = 0; place < size; place++) best[place] = -INFINITY, rows[place] = row < count ? row * per_row : 0;
@@ -120,13 +120,13 @@ void KERNEL(best_continuations)(const float *totals, const float *log_probs, con
         for (int64_t place = 0; place < size; place++) {
             tokens[place] = ids[rows[place]], best_log_probs[place] = log_probs[rows[place]];
             rows[place] /= per_row;
-            if (best[place] < best[0] - *prune) best[place] = -INFINITY;
+            if (best[place] < best[0] - prune) best[place] = -INFINITY;
         }
     }
 }
 
-void KERNEL(update_finished)(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *all_scores,
-                    int64_t *all_nodes, float *live_totals, int64_t sentences, int64_t width, int64_t places, int64_t lengths,
+void update_finished(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *all_scores,
+                     int64_t *all_nodes, float *live_totals, int64_t sentences, int64_t width, int64_t places, int64_t lengths,
                     int64_t all_scores_stride, int64_t all_nodes_stride, int64_t first, int64_t length, int64_t horizon, int64_t eos) {
     for (int64_t sentence = 0; sentence < sentences; sentence++, totals += width, tokens += width, live_totals += width) {
         float *scores = all_scores + sentence * all_scores_stride;
@@ -159,10 +159,9 @@ static inline float largest_size(const float *values, int64_t count) {
     return of_rank(rank);
 }
 
-double KERNEL(exp_of_keys)(const float *keys, float *exp_keys, int64_t threads, int64_t count) {
+void exp_of_keys(const float *keys, float *exp_keys, int64_t threads, int64_t count) {
     PARALLEL(threads)
     for (int64_t i = 0; i < count; i++) exp_keys[i] = exponential(2.0f * keys[i]);
-    return largest_size(keys, count);
 }
 
 /* Bytes x' = round(x / scale) + max_level + 1 of a row. Returns scale = max |x| / max_level: 1 if 1 / scale is not finite, NaN if an
@@ -183,7 +182,7 @@ static void quantize_strided(const float *values, uint8_t *bytes, float *scales,
     for (int64_t row = 0; row < rows; row++) scales[row] = quantize_row(values + row * stride, bytes + row * bytes_stride, width, max_level);
 }
 
-void KERNEL(quantize_rows)(const float *values, uint8_t *bytes, float *scales, int64_t threads, int64_t rows, int64_t width,
+void quantize_rows(const float *values, uint8_t *bytes, float *scales, int64_t threads, int64_t rows, int64_t width,
                            int64_t values_stride, int64_t max_level) {
     quantize_strided(values, bytes, scales, threads, rows, width, values_stride, width, max_level);
 }
@@ -196,23 +195,6 @@ void KERNEL(quantize_rows)(const float *values, uint8_t *bytes, float *scales, i
 #define VECTORS 4
 #define SHARE 48 /* Rows that a thread multiplies with a panel before it takes the next panel. */
 #define UNROLL _Pragma("GCC unroll 6")
-
-/* Copies rows of a matrix into panels: for each group of four inputs, the bytes of 64 rows. Row -1 and missing inputs are 0. */
-void KERNEL(lay_panels)(const int8_t *matrix, const int64_t *rows, int8_t *panels, int64_t threads, int64_t panel_count,
-                        int64_t inputs) {
-    int64_t quads = (inputs + 3) / 4;
-    PARALLEL(threads)
-    for (int64_t panel = 0; panel < panel_count; panel++) {
-        int8_t *laid = panels + panel * PANEL * quads * 4;
-        memset(laid, 0, (size_t)(PANEL * quads * 4));
-        for (int64_t g = 0; g < PANEL; g++) {
-            int64_t row = rows[panel * PANEL + g];
-            const int8_t *values = matrix + row * inputs;
-            for (int64_t k = 0; row >= 0 && k < inputs; k += 4)
-                memcpy(laid + (k / 4 * PANEL + g) * 4, values + k, inputs - k < 4 ? (size_t)(inputs - k) : 4);
-        }
-    }
-}
 
 /* Sums of products of `count` rows with a panel; one instruction multiplies and adds four inputs of 16 outputs. */
 static inline void multiply_tile(const uint8_t *bytes, const int8_t *panel, int64_t quads, int64_t count, int32_t sums[TILE][PANEL]) {
@@ -240,7 +222,7 @@ static inline void dequantize(const int32_t *sums, const int32_t *shifts, const 
         scaled[g] = (float)(int32_t)((uint32_t)sums[g] - (uint32_t)shifts[g]) * (row_scale * scales[g]) + bias[g];
 }
 
-void KERNEL(int8_product)(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales, const float *bias,
+void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales, const float *bias,
                           uint8_t *bytes, float *row_scales, float *product, int64_t threads, int64_t rows, int64_t inputs,
                           int64_t outputs, int64_t values_stride, int64_t product_stride) {
     int64_t quads = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
@@ -262,7 +244,7 @@ void KERNEL(int8_product)(const float *values, const int8_t *panels, const int32
     }
 }
 
-void KERNEL(int8_products_of_segments)(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales,
+void int8_products_of_segments(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales,
                                        const float *bias, uint8_t *bytes, float *row_scales, const int64_t *segment_ids,
                                        const int64_t *first, const int64_t *panel_count, float *product, int64_t threads, int64_t rows,
                                        int64_t inputs, int64_t outputs, int64_t values_stride, int64_t product_stride) {
@@ -315,7 +297,7 @@ static inline float gru_state(float reset_input, float update_input, float proje
 
 #define GATES 3
 
-void KERNEL(int8_gru_step)(const float *projected, const float *table, const int64_t *ids, const float *values, const int8_t *panels,
+void int8_gru_step(const float *projected, const float *table, const int64_t *ids, const float *values, const int8_t *panels,
                            const int32_t *shifts, const float *scales, const float *bias, uint8_t *bytes, float *row_scales,
                            const float *hidden, const int8_t *recurrent_panels, const int32_t *recurrent_shifts,
                            const float *recurrent_scales, const float *recurrent_bias, uint8_t *hidden_bytes, float *hidden_scales,
@@ -354,11 +336,3 @@ void KERNEL(int8_gru_step)(const float *projected, const float *table, const int
     }
 }
 #endif
-
-double KERNEL(multiplies_bytes)(void) {
-#ifdef __AVX512VNNI__
-    return 1.0;
-#else
-    return 0.0;
-#endif
-}

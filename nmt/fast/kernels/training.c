@@ -34,9 +34,9 @@ static inline void put(const float *wide, void *values, int64_t place, int64_t c
     }
 }
 
-void KERNEL(softmax_gradient)(void *logits, const float *bias, const int64_t *gold, const float *gold_share, float *log_sums,
+void softmax_gradient(void *logits, const float *bias, const int64_t *gold, float *log_sums,
                               float *gold_logits, float *sums, float *scratch, int64_t threads, int64_t rows, int64_t real,
-                              int64_t width, int64_t narrow) {
+                              int64_t width, int64_t narrow, float gold_share) {
     PARALLEL(threads)
     for (int64_t share = 0; share < threads; share++) {
         float *sum_of = sums + share * width, *p = scratch + share * width, wide[SPAN];
@@ -62,14 +62,14 @@ void KERNEL(softmax_gradient)(void *logits, const float *bias, const int64_t *go
             log_sums[row] = largest + logf(sum);
             float scale = 1.0f / sum;
             for (int64_t i = 0; i < width; i++) p[i] *= scale;
-            p[gold[row]] -= *gold_share;
+            p[gold[row]] -= gold_share;
             for (int64_t i = 0; i < width; i++) sum_of[i] += p[i];
             put(p, logits, first, width, narrow);
         }
     }
 }
 
-void KERNEL(gru_step)(const void *projected, const void *recurrent, const float *bias, const void *hidden, void *next, void *saved,
+void gru_step(const void *projected, const void *recurrent, const float *bias, const void *hidden, void *next, void *saved,
                       int64_t threads, int64_t rows, int64_t width, int64_t projected_stride, int64_t recurrent_stride,
                       int64_t hidden_stride, int64_t narrow) {
     PARALLEL(threads)
@@ -96,7 +96,7 @@ void KERNEL(gru_step)(const void *projected, const void *recurrent, const float 
     }
 }
 
-void KERNEL(gru_step_back)(const void *upstream, const void *carried, const void *saved, const void *hidden, void *d_projected,
+void gru_step_back(const void *upstream, const void *carried, const void *saved, const void *hidden, void *d_projected,
                            void *d_recurrent, void *d_hidden, int64_t threads, int64_t rows, int64_t width, int64_t upstream_stride,
                            int64_t hidden_stride, int64_t d_projected_stride, int64_t narrow) {
     PARALLEL(threads)
@@ -143,7 +143,7 @@ static inline void add_slopes(const float *a, const float *b, float by, float *s
     }
 }
 
-void KERNEL(additive_attention_back)(const float *d_contexts, const float *d_weights, const float *exp_queries, const float *exp_keys,
+void additive_attention_back(const float *d_contexts, const float *d_weights, const float *exp_queries, const float *exp_keys,
                                      const float *v, const float *annotations, const float *weights, const int64_t *starts,
                                      const float *factors, float *d_scores, float *d_queries, float *d_factors, int64_t threads,
                                      int64_t rows, int64_t length, int64_t width, int64_t annotation, int64_t window) {
@@ -172,7 +172,7 @@ void KERNEL(additive_attention_back)(const float *d_contexts, const float *d_wei
     }
 }
 
-void KERNEL(additive_keys_back)(const float *exp_queries, const float *d_scores, const float *exp_keys, const float *v, float *d_keys,
+void additive_keys_back(const float *exp_queries, const float *d_scores, const float *exp_keys, const float *v, float *d_keys,
                                 float *d_v, int64_t threads, int64_t steps, int64_t rows, int64_t length, int64_t width) {
     PARALLEL(threads)
     for (int64_t share = 0; share < threads; share++) {

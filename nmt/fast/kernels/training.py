@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from nmt.fast.kernels.build import library
-from nmt.fast.kernels.calls import call, number, threads_for
+from nmt.fast.kernels.calls import call, threads_for
 
 _GATE_COST = 4
 """Operations of `threads_for` that a gate takes."""
@@ -22,7 +22,7 @@ def can_use(*tensors: Tensor) -> bool:
     first = tensors[0].dtype
     return (
         first in (torch.float32, torch.bfloat16)
-        and all(each.dtype == first and each.device.type == "cpu" and each.stride(-1) == 1 for each in tensors)
+        and all(tensor.dtype == first and tensor.is_cpu and tensor.stride(-1) == 1 for tensor in tensors)
         and library() is not None
     )
 
@@ -37,8 +37,8 @@ def softmax_gradient_(
     threads = torch.get_num_threads()
     log_sums, gold_logits = bias.new_empty(len(gold)), bias.new_empty(len(gold))
     sums, scratch = bias.new_empty(2, threads, len(bias))
-    tensors = logits, bias.contiguous(), gold, number(gold_share), log_sums, gold_logits, sums, scratch
-    call("softmax_gradient", tensors, threads, real)
+    tensors = logits, bias.contiguous(), gold, log_sums, gold_logits, sums, scratch
+    call("softmax_gradient", *tensors, threads=threads, real=real, gold_share=gold_share)
     return log_sums, gold_logits, sums.sum(0)
 
 
@@ -51,9 +51,8 @@ def gru_step(
     saved: Float[Tensor, "B 4 H"],
 ) -> None:
     """Write s' from W x, U s and s to `following`, and r, z, n and U s + b of n for the backward pass to `saved`."""
-    call(
-        "gru_step", (projected, recurrent, bias, hidden, following, saved), threads_for(_GATE_COST * projected.numel())
-    )
+    threads, gates = threads_for(_GATE_COST * projected.numel()), 3 * hidden.shape[1]
+    call("gru_step", projected, recurrent, bias, hidden, following, saved, threads=threads, gates=gates)
 
 
 def gru_step_back(
@@ -70,7 +69,7 @@ def gru_step_back(
     The gradient of s' is `upstream` + `carried`. `d_hidden` and `carried` may be the same tensor.
     """
     tensors = upstream, carried, saved, hidden, d_projected, d_recurrent, d_hidden
-    call("gru_step_back", tensors, threads_for(_GATE_COST * hidden.numel()))
+    call("gru_step_back", *tensors, threads=threads_for(_GATE_COST * hidden.numel()), gates=3 * hidden.shape[1])
 
 
 def additive_attention_back(
@@ -89,19 +88,12 @@ def additive_attention_back(
     With x = e^(2q) e^(2k):  1 - tanh^2 (q + k) = 4 x / (1 + x)^2.
     """
     d_scores, d_queries = torch.empty_like(weights), torch.empty_like(exp_queries)
-    inputs = (
-        d_contexts.contiguous(),
-        d_weights.contiguous(),
-        exp_queries,
-        exp_keys,
-        v,
-        annotations.contiguous(),
-        weights,
-    )
-    bounds = (None if each is None else each.contiguous() for each in (starts, factors))
-    d_factors = None if factors is None else factors.new_empty(factors.shape)
-    work = len(v) * (weights.numel() if factors is None else factors.numel())
-    call("additive_attention_back", (*inputs, *bounds, d_scores, d_queries, d_factors), threads_for(work))
+    given = d_contexts, d_weights, exp_queries, exp_keys, v, annotations, weights, starts, factors
+    inputs = (None if tensor is None else tensor.contiguous() for tensor in given)
+    d_factors = None if factors is None else torch.empty_like(factors, memory_format=torch.contiguous_format)
+    window = 0 if factors is None else factors.shape[1]
+    threads = threads_for(len(v) * (weights.numel() if factors is None else factors.numel()))
+    call("additive_attention_back", *inputs, d_scores, d_queries, d_factors, threads=threads, window=window)
     return d_scores, d_queries, d_factors
 
 
@@ -117,5 +109,5 @@ def additive_keys_back(
     """
     threads = torch.get_num_threads()
     d_keys, d_v = torch.empty_like(exp_keys), v.new_empty(threads, len(v))
-    call("additive_keys_back", (exp_queries, d_scores, exp_keys, v, d_keys, d_v), threads)
+    call("additive_keys_back", exp_queries, d_scores, exp_keys, v, d_keys, d_v, threads=threads)
     return d_keys, d_v.sum(0)

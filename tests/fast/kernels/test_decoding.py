@@ -89,13 +89,6 @@ def test_attention_reads_only_its_window(window: int) -> None:
     torch.testing.assert_close(actual[0], torch.einsum("ms,msa->ma", weights, h[segment_ids]), atol=1e-5, rtol=0)
 
 
-def test_a_window_longer_than_the_sentence_is_refused() -> None:
-    keys, mask = torch.ones(1, 3, 4), torch.ones(1, 3, dtype=torch.bool)
-    rows = starts = torch.zeros(1, dtype=torch.long)
-    with pytest.raises(ValueError, match="window <= length"):
-        kernels.additive_attention(keys[:, 0], keys, keys[0, 0], mask, keys, rows, starts, torch.ones(1, 4))
-
-
 def test_attention_holds_for_all_magnitudes() -> None:
     sizes = torch.tensor([0.0, 1e-30, 1.0, 20.0, 43.0, 44.0, 45.0, 88.0, 1e4, 1e30])
     queries = torch.cat([sizes, -sizes]).unsqueeze(1).expand(-1, 3)

@@ -140,7 +140,6 @@ REFUSALS: dict[str, str] = {
     "nmt.load(model).stream(['a'], precision='int8')": "precision decides how the weights are packed, once: give it to nmt.load.",
     "nmt.load(model).stream('a')": "stream takes an iterable of lines, each a str, but got 'a' (str).",
     "nmt.load(model).stream_scores('a')": "stream_scores takes an iterable of pairs (source, target), but got 'a' (str).",
-    "nmt.load(model).plot(['a', 'b', 'c'])": "plot takes a sentence or a pair (source, target), but got ['a', 'b', 'c'] (list).",
     "nmt.Bundle.load(3)": "The model folder must be a path, as a str or a Path, but is 3 (int).",
     "nmt.Subwords.load(3)": "The SentencePiece model must be a path, as a str or a Path, but is 3 (int).",
     "nmt.plot_alignment(None, 'x.png')": "What is drawn must be an Alignment, but is None.",

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, assert_never
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
     from numpy.typing import ArrayLike
@@ -120,45 +119,29 @@ def grow_diag_final_and(forward: AbstractSet[_Point], backward: AbstractSet[_Poi
     link once, in the order of the loops above.
     """
     union = {(target, source) for source, target in forward | backward}
-    grown = _Grown((target, source) for source, target in forward & backward)
-    _grow_diag(grown, union)
-    for links in (forward, backward):
-        for point in sorted((target, source) for source, target in links):
-            if point[0] not in grown.targets and point[1] not in grown.sources:
-                grown.add(point)
-    return frozenset((source, target) for target, source in grown.points)
+    grown = {(target, source) for source, target in forward & backward}
+    targets, sources = {target for target, _ in grown}, {source for _, source in grown}
 
+    def add(point: _Point) -> None:
+        grown.add(point)
+        targets.add(point[0])
+        sources.add(point[1])
 
-class _Grown:
-    """The links so far, and the words that have one."""
-
-    def __init__(self, points: Iterable[_Point]) -> None:
-        self.points = set(points)
-        self.targets = {target for target, _ in self.points}
-        self.sources = {source for _, source in self.points}
-
-    def add(self, point: _Point) -> None:
-        self.points.add(point)
-        self.targets.add(point[0])
-        self.sources.add(point[1])
-
-    def has_both(self, point: _Point) -> bool:
-        """Whether both words have a link, to each other or not."""
-        return point[0] in self.targets and point[1] in self.sources
-
-
-def _grow_diag(grown: _Grown, union: AbstractSet[_Point]) -> None:
-    """Add neighbors of links that give a word its first link, round by round."""
-    this_round = list(grown.points)
+    this_round = list(grown)
     while this_round:
         next_round: list[_Point] = []
         heapify(this_round)
         while this_round:
             point = heappop(this_round)
             for row, column in _NEIGHBORS:
-                beside = point[0] + row, point[1] + column
-                if beside in union and not grown.has_both(beside):
-                    grown.add(beside)
+                neighbor = point[0] + row, point[1] + column
+                if neighbor in union and not (neighbor[0] in targets and neighbor[1] in sources):
+                    add(neighbor)
                     # The loops reach a later link in the same round, an earlier one in the next.
-                    heappush(this_round if beside > point else next_round, beside)
+                    heappush(this_round if neighbor > point else next_round, neighbor)
         this_round = next_round
+    for links in (forward, backward):
+        for target, source in sorted((target, source) for source, target in links):
+            if target not in targets and source not in sources:
+                add((target, source))
+    return frozenset((source, target) for target, source in grown)

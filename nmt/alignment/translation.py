@@ -13,9 +13,8 @@ from torch import Tensor
 
 from nmt.alignment.extraction import AlignedPair, Extraction
 from nmt.alignment.html import as_html
-from nmt.alignment.links import GoldLinks, Links
-from nmt.alignment.token_weights import between_words, links_between_tokens, shifted
-from nmt.alignment.weights import Alignment, Matrix
+from nmt.alignment.links import GoldLinks, Links, links_between_tokens
+from nmt.alignment.weights import Alignment, Matrix, between_words, shifted
 from nmt.errors import DataError, UsageError
 from nmt.search.hypothesis import Hypothesis, no_alignment
 from nmt.text.subwords import Subwords
@@ -157,7 +156,7 @@ class Translation:
 
     def gold_between_tokens(self, gold: GoldLinks, rank: int = 0) -> GoldLinks:
         """Gold links between words as links between all tokens of these words, for `token_alignment`."""
-        return links_between_tokens(gold, self.words_of_tokens(), self.words_of_tokens(rank))
+        return links_between_tokens(gold, self.words_of_tokens()[1], self.words_of_tokens(rank)[1])
 
     def words_of_tokens(self, rank: int | None = None) -> WordsOfTokens:
         """The words of a hypothesis, or of the line without a rank, and the word of each token."""

@@ -1,4 +1,4 @@
-"""Attention weights of a sentence pair: merging from tokens to words, and entropy.
+"""Attention weights of a sentence pair: between tokens, merged to words, and their entropy.
 
 Matrices have one row per target word and one column per source word, [T S], like the figures of Bahdanau et al. (2015).
 """
@@ -100,6 +100,29 @@ def _membership(word_of: Sequence[int], words: int | None) -> Matrix:
         raise ValueError(f"word indices must lie between -1 and {count - 1}, but are {list(word_of)}.")
     indices = np.asarray(word_of, dtype=np.int64).reshape(-1, 1)
     return np.asarray(indices == np.arange(count), dtype=np.float64)
+
+
+def between_words(
+    weights: ArrayLike, source: tuple[tuple[str, ...], list[int]], target: tuple[tuple[str, ...], list[int]]
+) -> Alignment:
+    """The alignment between words, from weights between tokens [T S], end marks included, and `words_of` each side."""
+    rows = np.asarray(weights)
+    # End marks of both sides; an unfinished target has none, and a blank line has none at all.
+    words_by_side = [
+        [*word_of, *[-1] * (count - len(word_of))]
+        for count, (_, word_of) in zip(rows.shape, (target, source), strict=True)
+    ]
+    size = len(target[0]), len(source[0])
+    return Alignment(merge_to_words(rows, words_by_side[1], words_by_side[0], size=size), source[0], target[0])
+
+
+def shifted(weights: Matrix, shift: int) -> Matrix:
+    """Move row t to t + shift. Rows beyond the matrix are dropped, and new rows are zero."""
+    count = len(weights)
+    down = max(-count, min(shift, count))
+    moved = np.zeros_like(weights)
+    moved[max(down, 0) : count + min(down, 0)] = weights[max(-down, 0) : count - max(down, 0)]
+    return moved
 
 
 def entropy(weights: ArrayLike) -> NDArray[np.float64]:

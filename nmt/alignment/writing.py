@@ -11,7 +11,6 @@ from functools import partial
 from typing import BinaryIO, Literal, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt.alignment.extraction import AlignedPair
 from nmt.alignment.link_files import format_confident, format_naacl, format_pharaoh
@@ -21,7 +20,6 @@ Format = TextFormat | Literal["npz"]
 Write = Callable[[int, AlignedPair], object]
 """Writes one aligned pair, given its line number (from 1)."""
 
-_DIGITS = 4
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The date of all members of the archive, so that the same pairs give the same bytes."""
 
@@ -39,13 +37,13 @@ def pair_writer(stream: BinaryIO, form: Format) -> Iterator[Write]:
     if form == "npz":
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             yield partial(_add_arrays, archive)
-    else:
-        yield partial(_write_text, stream, form)
+        return
 
+    def write(number: int, pair: AlignedPair) -> None:
+        stream.write(_text(number, pair, form).encode("utf-8", "replace"))
+        stream.flush()
 
-def _write_text(stream: BinaryIO, form: TextFormat, number: int, pair: AlignedPair) -> None:
-    stream.write(_text(number, pair, form).encode("utf-8", "replace"))
-    stream.flush()
+    yield write
 
 
 def _text(number: int, pair: AlignedPair, form: TextFormat) -> str:
@@ -55,21 +53,17 @@ def _text(number: int, pair: AlignedPair, form: TextFormat) -> str:
         case "confident":
             return format_confident(pair.confident_links) + "\n"
         case "json":
-            return _json(pair) + "\n"
+            fields = {
+                "source": pair.alignment.source,
+                "target": pair.alignment.target,
+                "weights": pair.alignment.weights.round(4).tolist(),
+                "links": sorted(pair.links),
+            }
+            return json.dumps(fields, ensure_ascii=False) + "\n"
         case "naacl":
             return format_naacl(pair.links, number)
         case _:
             assert_never(form)
-
-
-def _json(pair: AlignedPair) -> str:
-    fields = {
-        "source": pair.alignment.source,
-        "target": pair.alignment.target,
-        "weights": pair.alignment.weights.round(_DIGITS).tolist(),
-        "links": sorted(pair.links),
-    }
-    return json.dumps(fields, ensure_ascii=False)
 
 
 def _add_arrays(archive: zipfile.ZipFile, number: int, pair: AlignedPair) -> None:
@@ -80,12 +74,7 @@ def _add_arrays(archive: zipfile.ZipFile, number: int, pair: AlignedPair) -> Non
         "target": np.array(pair.alignment.target, dtype=np.str_),
     }
     for name, array in arrays.items():
+        content = io.BytesIO()
+        np.lib.format.write_array(content, array, allow_pickle=False)
         member = zipfile.ZipInfo(f"{name}_{number}.npy", _EPOCH)
-        archive.writestr(member, _npy(array), zipfile.ZIP_DEFLATED)
-
-
-def _npy(array: NDArray[np.generic]) -> bytes:
-    """The bytes of a .npy file."""
-    content = io.BytesIO()
-    np.lib.format.write_array(content, array, allow_pickle=False)
-    return content.getvalue()
+        archive.writestr(member, content.getvalue(), zipfile.ZIP_DEFLATED)

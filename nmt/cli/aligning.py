@@ -170,7 +170,7 @@ def align(
     if gold_links is not None:
         typer.echo(str(error_rate([frozenset(own) for own in links], gold_links, bootstrap=bootstrap)))
         if confidence:
-            typer.echo(str(reliability(links, gold_links)))
+            typer.echo(reliability(links, gold_links))
 
 
 def _check_level(level: Level, gold: Path | None, aligner: Path | None, symmetrize: Symmetrize | None) -> None:

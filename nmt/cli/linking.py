@@ -123,7 +123,7 @@ def links(
     if gold_links is not None:
         typer.echo(str(error_rate([frozenset(own) for own in predicted], gold_links, bootstrap=bootstrap)))
         if confidence:
-            typer.echo(str(reliability(predicted, gold_links)))
+            typer.echo(reliability(predicted, gold_links))
 
 
 def _check_places(output: Path | None, save: Path | None, texts: Sequence[Path | None]) -> None:

@@ -6,8 +6,7 @@ from itertools import islice
 
 import torch
 
-from nmt.alignment.token_weights import between_words
-from nmt.alignment.weights import Alignment
+from nmt.alignment.weights import Alignment, between_words
 from nmt.bundle.folder import Bundle, check_layer_and_head
 from nmt.decoding.members import language_tag
 from nmt.errors import DataError, UsageError

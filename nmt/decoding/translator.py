@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from itertools import count, islice, starmap, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 import numpy as np
 
@@ -42,7 +42,6 @@ from nmt.errors import DataError, UsageError
 from nmt.fast.bucketing import largest_bucket_within
 from nmt.model.interface import TranslationModel
 from nmt.recipe import DecodingConfig, Recipe
-from nmt.runtime.arguments import described
 from nmt.runtime.device import DecodingPrecision
 from nmt.runtime.progress import with_progress
 from nmt.runtime.workers import Workers
@@ -52,10 +51,6 @@ from nmt.text.sentences import split_sentences
 from nmt.text.subwords import BOS, EOS, PAD, Subwords
 from nmt.text.unseen import UnseenCharacters
 from nmt.text.words import clean
-
-if TYPE_CHECKING:
-    from nmt.plotting.heatmap import Gold, Style
-    from nmt.plotting.style import Drawing
 
 __all__ = ["Translation", "TranslationHypothesis", "Translator"]
 
@@ -349,40 +344,6 @@ class Translator:
         options.setdefault("posterior", self._settings.posterior or not self._models.chooses_attention)
         translations: Translation | list[Translation] = self.score(pairs, show_progress=show_progress, **options)
         return translations
-
-    def plot(
-        self,
-        sentence: str | Pair,
-        path: str | Path | None = None,
-        *,
-        title: str | None = None,
-        gold: Gold | None = None,
-        style: Style = "color",
-        font: str | Path | None = None,
-        dpi: float = 150,
-        **options: Unpack[CallOptions],
-    ) -> Drawing:
-        """Draw the alignment of a sentence with its translation, or of a given pair.
-
-            translator.plot("A man is riding a horse.", "alignment.png")
-
-        Args:
-            sentence: a sentence to `translate`, or a pair (source, target) to `align`.
-            path, title, gold, style, font, dpi: as for `nmt.plot_alignment`.
-            options: options of `nmt.load`, for this call only.
-
-        Returns:
-            The picture, which a notebook shows.
-
-        Raises:
-            UsageError, DataError: as for `nmt.plot_alignment`, `translate` and `align`.
-        """
-        if not isinstance(sentence, str) and not is_pair(sentence):
-            raise UsageError(f"plot takes a sentence or a pair (source, target), but got {described(sentence)}.")
-        translation: Translation = (
-            self.translate(sentence, **options) if isinstance(sentence, str) else self.align(sentence, **options)
-        )
-        return translation.plot(path, title=title, gold=gold, style=style, font=font, dpi=dpi)
 
     def _translate(self, lines: Iterable[str | Pause], first_line: int = 1) -> Iterator[Translation]:
         windows = starmap(self._line_tasks, read_ahead(lines, self._settings.window, size=len, first=first_line))

@@ -106,7 +106,7 @@ def test_it_prints_as_its_text(translator: Translator) -> None:
 
 
 def test_it_draws_itself(translator: Translator, tmp_path: Path) -> None:
-    picture = translator.plot((LINE, "a cat"), tmp_path / "pair.svg", title="$x$", gold={(0, 0)})
+    picture = translator.align((LINE, "a cat")).plot(tmp_path / "pair.svg", title="$x$", gold={(0, 0)})
     assert (tmp_path / "pair.svg").read_bytes() == picture.content
     assert picture._repr_png_() is None
     assert "posterior weight" in str(picture._repr_svg_())
@@ -119,7 +119,7 @@ def test_it_draws_itself(translator: Translator, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"This picture is a \.png, not what .*again\.svg says"):
         again.save(tmp_path / "again.svg")
     with pytest.raises(DataError, match="nothing to draw"):
-        translator.plot("")
+        translator.translate("").plot()
 
 
 def shown(source: str, text: str, translator: Translator) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -194,7 +196,9 @@ def test_two_gpus_train_one_model_and_translate_a_part_each(tmp_path: Path) -> N
     toy.write_reversal(tmp_path)
     recipe = toy.recipe(tmp_path, training={"epochs": 14}).model_dump_json()
     (tmp_path / "recipe.yaml").write_text(recipe)  # JSON is YAML
-    good(nmt("train", "recipe.yaml", "--processes", "2", "--device", "cuda", "-o", "run", cwd=tmp_path))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    training = ["-m", "nmt", "train", "recipe.yaml", "--device", "cuda", "-o", "run"]
+    subprocess.run([*torchrun, *training], check=True, cwd=tmp_path)
     command = ["translate", "run", "-i", "valid.src"]
     good(nmt(*command, "-o", "out", "--devices", "0,1", cwd=tmp_path))
     assert (tmp_path / "out").read_text() == good(nmt(*command, cwd=tmp_path))

@@ -1,18 +1,17 @@
 """`nmt train` and `nmt average`."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Processes, Quiet, Settings, Threads, argument, option, set_up
+from nmt.cli.options import Device, Quiet, Settings, Threads, argument, option, set_up
 from nmt.cli.text_options import RecipeArgument, SourceCode, TargetCode, TestText, TrainText, ValidText, named_recipe
 from nmt.errors import UsageError
 from nmt.runtime.cores import usable_cores
 from nmt.runtime.wording import counted
-from nmt.training.launch import count_of_ranks, goes_on_by_itself, launch, rank_of_process, ranks_on_this_machine
+from nmt.training.launch import count_of_ranks, goes_on_by_itself, rank_of_process, ranks_on_this_machine
 
 
 def train(
@@ -31,7 +30,6 @@ def train(
     dump_recipe: Annotated[bool, option("Print the recipe with all defaults, and exit.", "", "--dump-recipe")] = False,
     device: Device = "auto",
     threads: Threads = None,
-    processes: Processes = 1,
     quiet: Quiet = False,
 ) -> None:
     """Train a model on your text, or that of a recipe.
@@ -55,8 +53,11 @@ def train(
     --threads, a resumed run gives the same bytes as an uninterrupted one. --resume with more training.epochs or
     training.updates, another patience, or other intervals of log and validation extends a run; other changes need --force.
 
-    An update is skipped if its loss or gradient is not finite, or its batch does not fit into GPU memory (which ends several
-    --processes). Five in a row end training; the last good model stays.
+    An update is skipped if its loss or gradient is not finite, or its batch does not fit into GPU memory (which ends a training of
+    several processes). Five in a row end training; the last good model stays.
+
+    Several GPUs train one model with `torchrun --nproc-per-node 4 -m nmt train ...`. With --max-restarts 3, a training that loses
+    a process goes on from its last saved state.
     """
     from nmt import recipe as recipes
     from nmt.bundle.folder import RECIPE
@@ -72,8 +73,6 @@ def train(
     if dump_recipe:
         typer.echo(recipes.dump_recipe(config), nl=False)
         return
-    if processes > 1 and count_of_ranks() == 1:
-        raise typer.Exit(launch(sys.argv[1:], processes))
     is_first = rank_of_process() == 0
     if threads is None and count_of_ranks() > 1:
         threads = max(usable_cores() // ranks_on_this_machine(), 1)

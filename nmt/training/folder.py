@@ -111,7 +111,7 @@ def warn_of_changed_machine(state: State, folder: Path, device: torch.device) ->
     if device.type == "cpu" and state.threads not in (None, threads):
         changes.append(f"had --threads {state.threads} and goes on with {threads}")
     if state.processes != processes:
-        changes.append(f"had --processes {state.processes} and goes on with {processes}")
+        changes.append(f"was trained by {state.processes} processes and goes on with {processes}")
     if state.arithmetic not in (None, arithmetic()):
         changes.append(f"computed with {state.arithmetic} and goes on with {arithmetic()}")
     for change in changes:

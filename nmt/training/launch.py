@@ -15,7 +15,6 @@ from nmt.training.stopping import ending_signals
 
 LAUNCHED = "NMT_LAUNCHED"
 """Environment variable: set for ranks that `launch` has started, and not torchrun."""
-_PARENT = os.getppid()
 
 
 def rank_of_process() -> int:
@@ -33,11 +32,6 @@ def ranks_on_this_machine() -> int:
     return int(os.environ.get("LOCAL_WORLD_SIZE", count_of_ranks()))
 
 
-def is_orphan() -> bool:
-    """Whether the process that started this rank has been killed, so that nobody waits for the training."""
-    return os.getppid() != _PARENT
-
-
 def goes_on_by_itself(folder: Path) -> bool:
     """Whether torchrun may have restarted this rank (`--max-restarts`), and there is a run to go on from.
 
@@ -45,7 +39,7 @@ def goes_on_by_itself(folder: Path) -> bool:
         UsageError: torchrun shares one store over all restarts, from which ranks would read addresses of ranks that have ended
             (pytorch/pytorch#135712).
     """
-    if int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) == 0 or LAUNCHED in os.environ:
+    if int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) == 0:
         return False
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         raise UsageError("Set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun --max-restarts: else restarts hang.")
@@ -55,10 +49,7 @@ def goes_on_by_itself(folder: Path) -> bool:
 def training_command(arguments: Sequence[str]) -> str:
     """The command line that starts `nmt train` with as many processes as this training has."""
     command = ["nmt", "train", *arguments]
-    count = count_of_ranks()
-    if count > 1 and LAUNCHED in os.environ:
-        command += ["--processes", str(count)]
-    elif count > 1:
+    if count_of_ranks() > 1:
         command = ["torchrun", "--nproc-per-node", str(ranks_on_this_machine()), "-m", *command]
     return shlex.join(command)
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar, cast
 
@@ -22,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 from nmt.errors import NmtError, UsageError
 from nmt.recipe import AllReduce
 from nmt.runtime.wording import counted
-from nmt.training.launch import count_of_ranks, is_orphan, rank_of_process
+from nmt.training.launch import count_of_ranks, rank_of_process
 
 TIMEOUT = timedelta(hours=2)
 """How long a rank waits for the others, for example while the first one encodes a corpus. A rank that has ended is noticed at once."""
@@ -45,6 +45,8 @@ class Ranks:
     """Number of this process, from 0."""
     count: int = 1
     """Number of processes."""
+    parent: int = field(default_factory=os.getppid)
+    """The process that started this one."""
 
     @property
     def is_first(self) -> bool:
@@ -80,8 +82,8 @@ class Ranks:
         return value if self.count == 1 else self.sum([float(value)])[0] > 0
 
     def must_stop(self, *, received: bool) -> bool:
-        """Whether a rank has received a signal or lost its launcher, so that all of them stop after the same update."""
-        return received if self.count == 1 else self.any(received or is_orphan())
+        """Whether a rank has received a signal or lost torchrun, so that all of them stop after the same update."""
+        return received if self.count == 1 else self.any(received or os.getppid() != self.parent)
 
     def gather(self, value: T) -> list[T]:
         """The values of all ranks, in their order. They are pickled."""
@@ -129,7 +131,7 @@ ALONE = Ranks()
 
 @contextmanager
 def open_ranks(device: torch.device) -> Iterator[Ranks]:
-    """A context in which the ranks that torchrun or `nmt train --processes` has started are connected.
+    """A context in which the ranks that torchrun has started are connected.
 
     Raises:
         LostRank: the others cannot be reached.

@@ -64,7 +64,6 @@ from nmt.training.symptoms import Symptoms
 from nmt.training.text import TrainingText
 from nmt.training.update import PreparedGroup, TrainStep
 from nmt.training.validation import Validator, compared_metrics, usable_tokenizer
-from nmt.training.yielding import Yielding
 
 SAVE_EVERY = 600.0
 """Seconds after which the state is saved even if no validation is due."""
@@ -309,7 +308,7 @@ class Trainer:
 
     def run(self) -> TrainingResult:
         """Train until the last update, or until validation no longer improves."""
-        with self.log, Yielding():
+        with self.log:
             for line in () if self.log.quiet else filter(None, self._introduction()):
                 self.log.show(line)
             self.meter.start()

@@ -1,47 +1,69 @@
-"""Commands that train with several processes, and the processes that they start."""
+"""Trainings of several ranks: forks of this process, or processes that torchrun starts."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import socket
 import subprocess
+import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from nmt.bundle.folder import load_tensors
-from nmt.recipe import dump_recipe, parse_recipe
+from nmt.recipe import Recipe, dump_recipe
 from nmt.training.checkpoint import STATE
-from tests.commands import NMT
+from nmt.training.trainer import train
 from tests.training.toy import recipe as toy_recipe
 
 SECONDS = 300
+SETTINGS: dict[str, Any] = {
+    "epochs": 5,
+    "updates": 20,
+    "optimizer": {"kind": "sgd", "rate": 0.5},
+    "batch_tokens": 500,
+    "accumulate": 2,
+    "validation": {"metrics": "bleu", "every": 5, "keep_best": 2},
+}
+SIZES = {"embedding": 16, "encoder": {"hidden": 16}, "decoder": {"hidden": 32}}
 
 
-def recipe_file(corpus: Path, folder: Path, *, train: Any = None, dropout: float = 0.0, **training: Any) -> Path:
-    """The recipe of a small model of the reversal corpus, in a file."""
-    settings = {
-        "epochs": 5,
-        "updates": 20,
-        "optimizer": {"kind": "sgd", "rate": 0.5},
-        "batch_tokens": 500,
-        "accumulate": 2,
-        "validation": {"metrics": "bleu", "every": 5, "keep_best": 2},
-        **training,
-    }
-    folder.mkdir(exist_ok=True)
-    sizes = {"embedding": 16, "encoder": {"hidden": 16}, "decoder": {"hidden": 32}}
-    recipe = toy_recipe(corpus, training=settings, model={**sizes, "dropout": dropout})
-    if train is not None:
-        tree = recipe.model_dump()
-        recipe = parse_recipe(tree | {"data": tree["data"] | {"train": train}}, "the test's recipe")
-    path = folder / "toy.yaml"
-    path.write_text(dump_recipe(recipe))
-    return path
+def small_recipe(corpus: Path, *, dropout: float = 0.0, **training: Any) -> Recipe:
+    """A small model of the reversal corpus, which any number of ranks trains alike."""
+    return toy_recipe(corpus, training={**SETTINGS, **training}, model={**SIZES, "dropout": dropout})
 
 
-def command(recipe: Path, run: Path, count: int, *options: str) -> list[str]:
-    return [*NMT, "train", str(recipe), "-o", str(run), "--processes", str(count), "--threads", "1", *options]
+def train_together(recipe: Recipe, run: Path, count: int, **options: Any) -> None:
+    """Train with so many forks of this process."""
+    with socket.create_server(("localhost", 0)) as free:
+        port = free.getsockname()[1]
+    variables = {"WORLD_SIZE": str(count), "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+
+    def rank(number: int) -> None:
+        os.environ.update(variables, RANK=str(number))
+        train(recipe, run, device="cpu", quiet=True, **options)
+
+    forks = multiprocessing.get_context("fork")
+    processes = [forks.Process(target=rank, args=(number,)) for number in range(count)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking a process with threads, which wait
+        for process in processes:
+            process.start()
+    for process in processes:
+        process.join(SECONDS)
+    assert [process.exitcode for process in processes] == [0] * count
+
+
+def torchrun(recipe: Recipe, run: Path, *options: str, resume: bool = False) -> subprocess.Popen[str]:
+    """Start torchrun with these options of it."""
+    file = run.with_suffix(".yaml")
+    file.write_text(dump_recipe(recipe))
+    training = ["-m", "nmt", "train", str(file), "-o", str(run), "--threads", "1", *(["--resume"] if resume else [])]
+    variables = {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    return start([sys.executable, "-m", "torch.distributed.run", *options, *training], **variables)
 
 
 def start(command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
@@ -73,7 +95,7 @@ def wait_for_updates(run: Path, process: subprocess.Popen[str]) -> None:
 
 
 def ranks_of(process: subprocess.Popen[str]) -> dict[int, int]:
-    """The process ids of the ranks that a command has started, by the number of the rank."""
+    """The process ids of the ranks that torchrun has started, by the number of the rank."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     processes = {}
     for child in map(int, children):

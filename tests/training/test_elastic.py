@@ -21,10 +21,11 @@ import torch
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from nmt.bundle.folder import Bundle
+from nmt.recipe import Recipe, dump_recipe
 from nmt.training.checkpoint import load_state
 from nmt.training.trainer import train
 from tests.commands import ROOT
-from tests.training.ranks import SECONDS, difference, finish, ranks_of, recipe_file, start, wait_for_updates
+from tests.training.ranks import SECONDS, difference, finish, ranks_of, small_recipe, start, torchrun, wait_for_updates
 from tests.training.runs import outcome, timeless
 from tests.training.toy import write_reversal
 
@@ -41,13 +42,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
     write_reversal(folder, pairs=600, held_out=15)
     return folder
-
-
-def torchrun(recipe: Path, run: Path, *options: str) -> subprocess.Popen[str]:
-    """Start a node."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--max-restarts", "9", *options]
-    training = ["-m", "nmt", "train", str(recipe), "-o", str(run), "--threads", "1"]
-    return start([*command, *training], OMP_NUM_THREADS="1", TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
 
 
 def kill(node: subprocess.Popen[str]) -> None:
@@ -74,12 +68,13 @@ def wait_until(condition: Callable[[], bool], *nodes: subprocess.Popen[str]) -> 
 # --- a rank -------------------------------------------------------------------------------------------------------
 
 
-ONE_NODE = ("--standalone", "--nproc-per-node", "3")
+RESTARTS = ("--max-restarts", "9")
+ONE_NODE = (*RESTARTS, "--standalone", "--nproc-per-node", "3")
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    recipe: Path
+    recipe: Recipe
     outcome: dict[str, Any]
     seconds: float
 
@@ -87,7 +82,7 @@ class Undisturbed:
 @pytest.fixture(scope="module")
 def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     folder = tmp_path_factory.mktemp("undisturbed")
-    recipe = recipe_file(corpus, folder, dropout=0.3, optimizer="adam", updates=150, epochs=100, ema=0.9)
+    recipe = small_recipe(corpus, dropout=0.3, optimizer="adam", updates=150, epochs=100, ema=0.9)
     began = time.monotonic()
     status, errors = finish(torchrun(recipe, folder / "run", *ONE_NODE))
     assert status == 0, errors
@@ -111,7 +106,8 @@ def test_a_training_that_loses_a_rank_ends_with_the_same_bytes(
 
 def test_a_job_of_slurm_goes_on_when_it_is_queued_again(corpus: Path, tmp_path: Path) -> None:
     """The commands of Slurm are stood for by two that run on this machine."""
-    recipe = recipe_file(corpus, tmp_path, epochs=1000, updates=300)
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(dump_recipe(small_recipe(corpus, epochs=1000, updates=300)))
     for name, script in (("scontrol", "echo localhost; echo other"), ("srun", 'shift; exec "$@"')):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
@@ -137,18 +133,17 @@ def meeting() -> Iterator[tuple[str, ...]]:
     store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
     conf = "is_host=0,last_call_timeout=2,keep_alive_interval=1"
     yield (
-        *("--nnodes", "1:3", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-id", "test"),
+        *(*RESTARTS, "--nnodes", "1:3", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-id", "test"),
         *("--rdzv-endpoint", f"localhost:{store.port}", "--rdzv-conf", conf, "--local-addr", "localhost"),
     )
     del store
 
 
 @pytest.fixture
-def recipe(corpus: Path, tmp_path: Path) -> Path:
+def recipe(corpus: Path) -> Recipe:
     """A recipe that gives the same weights with any number of ranks."""
-    return recipe_file(
+    return small_recipe(
         corpus,
-        tmp_path,
         updates=1500,
         epochs=1000,
         validation={"metrics": "bleu", "every": 50},
@@ -156,7 +151,7 @@ def recipe(corpus: Path, tmp_path: Path) -> Path:
     )
 
 
-def check_model(recipe: Path, run: Path) -> None:
+def check_model(recipe: Recipe, run: Path) -> None:
     """Compare a run with that of one process."""
     train(recipe, run.parent / "one", device=torch.device("cpu"), quiet=True)
     assert difference(run.parent / "one", run) < 1e-5
@@ -166,7 +161,7 @@ def check_model(recipe: Path, run: Path) -> None:
     Bundle.load(run)
 
 
-def test_nodes_join_and_are_lost(recipe: Path, tmp_path: Path, meeting: tuple[str, ...]) -> None:
+def test_nodes_join_and_are_lost(recipe: Recipe, tmp_path: Path, meeting: tuple[str, ...]) -> None:
     run = tmp_path / "run"
     first, second = (torchrun(recipe, run, *meeting) for _ in range(2))
     wait_for_updates(run, first)
@@ -183,7 +178,7 @@ def test_nodes_join_and_are_lost(recipe: Path, tmp_path: Path, meeting: tuple[st
 
 
 def test_the_node_of_the_first_rank_is_lost_in_the_middle_of_a_save(
-    recipe: Path, tmp_path: Path, meeting: tuple[str, ...]
+    recipe: Recipe, tmp_path: Path, meeting: tuple[str, ...]
 ) -> None:
     run = tmp_path / "run"
     nodes = [torchrun(recipe, run, *meeting) for _ in range(3)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -18,7 +17,7 @@ from torch import Tensor, distributed
 
 from nmt.bundle.folder import Bundle
 from nmt.errors import DataError, UsageError
-from nmt.training import launch
+from nmt.recipe import parse_recipe
 from nmt.training.checkpoint import load_state
 from nmt.training.folder import resume_command
 from nmt.training.launch import goes_on_by_itself
@@ -28,12 +27,12 @@ from nmt.training.trainer import train
 from nmt.training.update import TrainStep
 from tests.training.ranks import (
     SECONDS,
-    command,
     difference,
     finish,
     ranks_of,
-    recipe_file,
-    start,
+    small_recipe,
+    torchrun,
+    train_together,
     wait_for_updates,
 )
 from tests.training.runs import outcome, timeless
@@ -42,6 +41,7 @@ from tests.training.toy import train_step as toy_train_step
 from tests.training.toy import write_reversal
 
 CPU = torch.device("cpu")
+TWO = ("--standalone", "--nproc-per-node", "2")
 
 
 @pytest.fixture(scope="module")
@@ -55,19 +55,24 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("count", "normalization"),
-    [(2, "tokens"), *(pytest.param(4, kind, marks=pytest.mark.slow) for kind in ("tokens", "sentences"))],
+    ("count", "training"),
+    [
+        (2, {"guided_alignment": {"links": "train.align"}}),
+        pytest.param(4, {"normalization": "sentences"}, marks=pytest.mark.slow),
+        (4, {"batch_sentences": 3}),  # so that the last rank has no pair
+    ],
 )
-def test_several_processes_train_the_model_of_one(corpus: Path, tmp_path: Path, count: int, normalization: str) -> None:
-    validation = {"metrics": "bleu", "every": 5, "keep_best": 2}
+def test_several_processes_train_the_model_of_one(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, training: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(corpus)
     mixture = [{"corpus": f"{corpus}/{part}.{{src,tgt}}", "weight": 1.5} for part in ("train", "valid")]
-    recipe = recipe_file(
-        corpus, tmp_path, train=mixture, normalization=normalization, updates=10, validation=validation
-    )
+    tree = small_recipe(corpus, updates=10, **training).model_dump()
+    if "guided_alignment" not in training:
+        tree["data"]["train"] = mixture
+    recipe = parse_recipe(tree, "the test's recipe")
     train(recipe, tmp_path / "one", device=CPU, quiet=True)
-    status, errors = finish(start(command(recipe, tmp_path / "several", count)))
-    assert status == 0, errors
-    assert f"{count} processes of 1 thread" in errors
+    train_together(recipe, tmp_path / "several", count)
     assert difference(tmp_path / "one", tmp_path / "several") < 1e-6
     one, several = (timeless(tmp_path / name) for name in ("one", "several"))
     assert [record["update"] for record in one] == [record["update"] for record in several]
@@ -77,70 +82,38 @@ def test_several_processes_train_the_model_of_one(corpus: Path, tmp_path: Path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "training",
-    [
-        {"guided_alignment": {"links": "train.align"}},
-        {"batch_sentences": 3},  # so that the last of four ranks has no pair
-    ],
-)
-def test_several_processes_train_the_model_of_one_also_with(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, training: dict[str, Any]
-) -> None:
-    monkeypatch.chdir(corpus)
-    recipe = recipe_file(corpus, tmp_path, **training)
-    train(recipe, tmp_path / "one", device=CPU, quiet=True)
-    assert finish(start(command(recipe, tmp_path / "several", 4, "-q"))) == (0, "")
-    assert difference(tmp_path / "one", tmp_path / "several") < 1e-6
-
-
-@pytest.mark.slow
-def test_the_same_processes_train_the_same_bytes_even_if_stopped_and_resumed(corpus: Path, tmp_path: Path) -> None:
-    recipe = recipe_file(corpus, tmp_path, dropout=0.3, optimizer="adam", updates=60, ema=0.9)
-    for name in ("whole", "again"):
-        assert finish(start(command(recipe, tmp_path / name, 2, "-q"))) == (0, "")
-    expected = outcome(tmp_path / "whole")
-    assert outcome(tmp_path / "again") == expected
-    stopped = start(command(recipe, tmp_path / "parts", 2, "-q"))
-    wait_for_updates(tmp_path / "parts", stopped)
-    stopped.send_signal(signal.SIGTERM)
-    status, errors = finish(stopped)
-    assert status == 128 + signal.SIGTERM
-    assert errors.startswith("nmt: Stopped. The state is saved; go on with: nmt train ")
-    assert errors.count("\n") == 1
-    assert "--processes 2" in errors
-    assert finish(start(command(recipe, tmp_path / "parts", 2, "-q", "--resume"))) == (0, "")
-    assert outcome(tmp_path / "parts") == expected
-
-
-@pytest.mark.slow
 def test_sums_in_bf16_train_nearly_the_same_model(corpus: Path, tmp_path: Path) -> None:
-    recipe = recipe_file(corpus, tmp_path)
-    assert finish(start(command(recipe, tmp_path / "fp32", 2, "-q"))) == (0, "")
-    assert finish(start(command(recipe, tmp_path / "bf16", 2, "-q", "--set", "training.all_reduce=bf16"))) == (0, "")
+    for kind in ("fp32", "bf16"):
+        train_together(small_recipe(corpus, all_reduce=kind), tmp_path / kind, 2)
     assert 0 < difference(tmp_path / "fp32", tmp_path / "bf16") < 0.01
 
 
-@pytest.mark.slow
-def test_a_run_resumes_with_another_number_of_processes(corpus: Path, tmp_path: Path) -> None:
-    short, long = (recipe_file(corpus, tmp_path / name, updates=count) for name, count in (("a", 10), ("b", 20)))
+def test_a_run_resumes_with_another_number_of_processes(
+    corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    short, long = (small_recipe(corpus, updates=updates) for updates in (10, 20))
     train(long, tmp_path / "whole", device=CPU, quiet=True)
-    assert finish(start(command(short, tmp_path / "parts", 2, "-q"))) == (0, "")
-    status, errors = finish(start(command(long, tmp_path / "parts", 3, "--resume", "--force")))
-    assert status == 0
-    assert "had --processes 2 and goes on with 3" in errors
+    train_together(short, tmp_path / "parts", 3)
+    train(long, tmp_path / "parts", device=CPU, quiet=True, resume=True, force=True)
+    assert "was trained by 3 processes and goes on with 1" in caplog.text
     assert difference(tmp_path / "whole", tmp_path / "parts") < 1e-6
 
 
 @pytest.mark.slow
-def test_torchrun_starts_ranks_too(corpus: Path, tmp_path: Path) -> None:
-    recipe = recipe_file(corpus, tmp_path)
-    train(recipe, tmp_path / "one", device=CPU, quiet=True)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
-    status, errors = finish(start([*torchrun, "nmt", "train", str(recipe), "-o", str(tmp_path / "two")]))
+def test_torchrun_passes_signals_on_and_the_run_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+    recipe = small_recipe(corpus, dropout=0.3, optimizer="adam", updates=60, ema=0.9)
+    status, errors = finish(torchrun(recipe, tmp_path / "whole", *TWO))
     assert status == 0, errors
     assert errors.count("run folder") == 1
-    assert difference(tmp_path / "one", tmp_path / "two") < 1e-6
+    stopped = torchrun(recipe, tmp_path / "parts", *TWO)
+    wait_for_updates(tmp_path / "parts", stopped)
+    stopped.send_signal(signal.SIGTERM)
+    status, errors = finish(stopped)
+    assert status != 0
+    assert "nmt: Stopped. The state is saved; go on with: torchrun --nproc-per-node 2 -m nmt train " in errors
+    status, errors = finish(torchrun(recipe, tmp_path / "parts", *TWO, resume=True))
+    assert status == 0, errors
+    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
 
 
 # --- failures -----------------------------------------------------------------------------------------------------
@@ -148,53 +121,24 @@ def test_torchrun_starts_ranks_too(corpus: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="process ids are read from /proc")
-@pytest.mark.parametrize(
-    ("victim", "sentence"),
-    [
-        (1, "nmt: Another process of this training has ended. The state is saved; go on with: nmt train"),
-        (0, "nmt: The first of 2 processes was ended by SIGKILL."),
-    ],
-)
-def test_a_killed_process_ends_the_run_with_one_sentence(
-    corpus: Path, tmp_path: Path, victim: int, sentence: str
-) -> None:
-    recipe = recipe_file(corpus, tmp_path, epochs=1000, updates=None)
-    running = start(command(recipe, tmp_path / "run", 2, "-q"))
-    wait_for_updates(tmp_path / "run", running)
-    ranks = ranks_of(running)
-    os.kill(ranks[victim], signal.SIGKILL)
-    status, errors = finish(running)
-    assert status == 1
-    assert errors.startswith(sentence)
-    assert errors.count("\n") == 1
-    assert not any(Path(f"/proc/{process}").exists() for process in ranks.values())
-    Bundle.load(tmp_path / "run")
-
-
-@pytest.mark.slow
-def test_ranks_save_and_end_when_their_launcher_is_killed(corpus: Path, tmp_path: Path) -> None:
-    recipe = recipe_file(corpus, tmp_path, epochs=1000, updates=None)
-    running = start(command(recipe, tmp_path / "run", 2, "-q"))
+@pytest.mark.parametrize("victim", ["second rank", "torchrun"])
+def test_ranks_save_and_end_when_one_or_torchrun_is_killed(corpus: Path, tmp_path: Path, victim: str) -> None:
+    recipe = small_recipe(corpus, epochs=1000, updates=None)
+    running = torchrun(recipe, tmp_path / "run", *TWO)
     wait_for_updates(tmp_path / "run", running)
     ranks = ranks_of(running)
     assert len(ranks) == 2
-    running.kill()
-    running.communicate(timeout=SECONDS)  # both ranks have closed their output
-    deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{process}").exists() for process in ranks.values()) and time.monotonic() < deadline:
+    os.kill(running.pid if victim == "torchrun" else ranks[1], signal.SIGKILL)
+    status, errors = finish(running)  # both ranks have closed their output
+    deadline = time.monotonic() + SECONDS
+    while any(Path(f"/proc/{process}").exists() for process in ranks.values()):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert not any(Path(f"/proc/{process}").exists() for process in ranks.values())
+    assert status != 0
+    if victim == "second rank":
+        assert "nmt: Another process of this training has ended. The state is saved; go on with: torchrun " in errors
     assert load_state(tmp_path / "run").progress["update"] > 0
-
-
-@pytest.mark.slow
-def test_bad_text_is_reported_once(corpus: Path, tmp_path: Path) -> None:
-    recipe = recipe_file(corpus, tmp_path)
-    status, errors = finish(start(command(recipe, tmp_path / "run", 2, "--set", "data.train=missing/train")))
-    assert status == 1
-    assert errors.count("\n") == 1
-    assert "missing/train" in errors
-    assert not (tmp_path / "run").exists()
+    Bundle.load(tmp_path / "run")
 
 
 # --- parts --------------------------------------------------------------------------------------------------------
@@ -252,7 +196,7 @@ def test_a_batch_too_large_for_one_rank_ends_the_training(
     monkeypatch.setattr("nmt.training.trainer.open_ranks", lambda _: nullcontext(two_ranks))
     monkeypatch.setattr(TrainStep, "_compute_gradient", raise_out_of_memory)
     with pytest.raises(DataError, match=r"does not fit into memory.*training\.batch_tokens") as failure:
-        train(recipe_file(corpus, tmp_path), tmp_path / "run", device=CPU, quiet=True)
+        train(small_recipe(corpus), tmp_path / "run", device=CPU, quiet=True)
     assert "go on with" in str(failure.value)
     assert load_state(tmp_path / "run").progress["update"] == 0
 
@@ -284,13 +228,11 @@ def test_ranks_draw_different_numbers_in_every_update() -> None:
 
 
 def test_the_command_to_resume_has_the_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "--processes" not in resume_command(Path("run"), CPU)
+    assert resume_command(Path("run"), CPU).startswith("nmt train run/recipe.yaml")
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert resume_command(Path("run"), CPU).startswith("torchrun --nproc-per-node 2 -m nmt train run/recipe.yaml")
-    monkeypatch.setenv(launch.LAUNCHED, "1")
-    assert resume_command(Path("run"), CPU).endswith("--processes 4")
-    assert "--device cuda --processes 4" in resume_command(Path("run"), torch.device("cuda:0"))
+    assert resume_command(Path("run"), torch.device("cuda:0")).endswith("--device cuda")
 
 
 def test_ranks_that_torchrun_restarts_go_on_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from nmt.cli.options import (
     TargetText,
     Threads,
     To,
+    Window,
     build_translator,
     links_destination,
     load_models,
@@ -36,7 +37,7 @@ from nmt.cli.options import (
     read_gold_links,
     set_up,
 )
-from nmt.cli.streams import STANDARD, arriving_pairs, check_not_input, count_pairs, open_output
+from nmt.cli.streams import STANDARD, check_not_input, count_pairs, open_output, read_parallel
 from nmt.errors import UsageError
 from nmt.runtime.progress import timed, with_progress
 
@@ -104,6 +105,7 @@ def align(
     precision: Precision = "fp32",
     threads: Threads = None,
     batch_tokens: ScoredTokens = 8192,
+    window: Window = None,
     quiet: Quiet = False,
 ) -> None:
     """Link the words of given translations by a model's attention.
@@ -148,13 +150,18 @@ def align(
     extraction = Extraction(
         extract or fitting.method, threshold, symmetrize or fitting.joining, punctuation=not no_punctuation
     )
-    options: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens, "posterior": posterior}
+    options: dict[str, Any] = {
+        "precision": precision,
+        "batch_tokens": batch_tokens,
+        "posterior": posterior,
+        "window": window,
+    }
     forward, *backward = (
         ForcedAligner(bundle, build_translator([bundle], to=language, **options), level, shift)
         for bundle, language in zip(bundles, targets, strict=True)
     )
     aligned = align_pairs(
-        arriving_pairs(source, target),
+        read_parallel(source, target),
         forward,
         *backward,
         extraction=extraction,

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nmt.cli.options import load_models
 from nmt.cli.streams import STANDARD, check_not_input, count_lines, open_output, open_texts
-from nmt.data.pauses import without_pauses
 from nmt.errors import DataError, UsageError
 from nmt.runtime.files import discard
 from nmt.runtime.progress import is_watched, with_progress
@@ -132,7 +131,7 @@ def _files(pattern: Path, folder: Path, *, is_plain: bool) -> list[Path]:
 def _read(item: Row, language: str) -> Iterator[Row]:
     """The blocks of a file, as `nmt translate` reads its lines."""
     with open_texts(Path(item["path"]), language) as texts:
-        lines = without_pauses(texts)
+        lines = iter(texts)
         for first in count(1, LINES):
             block = list(islice(lines, LINES))
             if not block and first > 1:  # an empty file has one block too, so that it gets an output

@@ -92,6 +92,15 @@ BatchTokens = Annotated[
     int | None, machine_option("Tokens per batch; fewer save memory.", "N", default="8192, 65536 on a GPU", min=1)
 ]
 ScoredTokens = Annotated[int, machine_option("Tokens per batch; fewer save memory.", "N", min=1)]
+Window = Annotated[
+    int | None,
+    machine_option(
+        "Lines read ahead; 1 answers each line of a pipe at once.",
+        "N",
+        default=f"{WINDOW} a thread, {GPU_WINDOW} a GPU, 1 if typed",
+        min=1,
+    ),
+]
 AsJson = Annotated[bool, option("Print one JSON object.", "", "--json")]
 Split = Annotated[str, option("Text to translate: test, valid or a locator.", "TEXT")]
 Quiet = Annotated[bool, option("Print only errors on stderr.", "", "--quiet", "-q")]

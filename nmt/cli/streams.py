@@ -10,13 +10,13 @@ import logging
 import lzma
 import sys
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from nmt.data.lines import COMPRESSIONS, arriving_lines_of, open_binary, read_lines
-from nmt.data.pauses import PAUSE, Pause, arriving_lines, without_pauses
+from nmt.data.lines import COMPRESSIONS, lines_of, open_binary, read_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.files import completing, keep_mode, replacing
 from nmt.runtime.wording import counted
@@ -74,7 +74,7 @@ def input_file(path: Path, direction: Direction) -> Path:
 
 
 @contextmanager
-def open_texts(path: Path, language: str) -> Iterator[Iterable[str | Pause]]:
+def open_texts(path: Path, language: str) -> Iterator[Iterable[str]]:
     """Open the lines of stdin or a file as they arrive, or the column of a language in a table. Raises DataError."""
     from nmt.data.tables import is_table, read_column
 
@@ -82,7 +82,7 @@ def open_texts(path: Path, language: str) -> Iterator[Iterable[str | Pause]]:
         yield read_column(path, language)
         return
     with open_input(path) as stream:
-        yield arriving_texts(stream, path)
+        yield text_lines(stream, path)
 
 
 def _refuse_pairs(path: Path) -> None:
@@ -155,19 +155,10 @@ def _compressor(raw: BinaryIO, suffix: str) -> Any:
 
 def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
     """The lines of a stream; only `\\n` ends a line. Invalid UTF-8 becomes U+FFFD, with a warning. Raises DataError."""
-    return without_pauses(arriving_texts(stream, path))
-
-
-def arriving_texts(stream: BinaryIO, path: Path) -> Iterator[str | Pause]:
-    """The same lines as they arrive, and PAUSE where the stream pauses."""
     name = input_name(path)
-    number = bad = 0
-    for line in _intact(arriving_lines(stream), name):
-        if line is PAUSE:
-            yield line
-            continue
-        number += 1
-        content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+    bad = 0
+    for number, line in enumerate(_intact(stream, name), start=1):
+        content = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).removesuffix(b"\n")
         try:
             yield content.decode()
         except UnicodeDecodeError as error:
@@ -190,7 +181,7 @@ def count_lines(path: Path) -> int | None:
         return sum(1 for _ in stream)
 
 
-def _intact(lines: Iterator[bytes | Pause], name: str) -> Iterator[bytes | Pause]:
+def _intact(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
     """Pass the lines on. Raises DataError if their stream is damaged."""
     try:
         yield from lines
@@ -205,22 +196,14 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
         DataError: they differ in length, or one cannot be read.
         UsageError: both are stdin, or one holds both sides.
     """
-    return without_pauses(arriving_pairs(source, target))
-
-
-def arriving_pairs(source: Path, target: Path) -> Iterator[tuple[str, str] | Pause]:
-    """The same pairs as they arrive, and PAUSE before each wait for a line of either file."""
     _check_sides(source, target)
-    sides = _read_arriving(source), _read_arriving(target)
     counts = [0, 0]
-    while True:
-        source_line = yield from _next_line(sides[0])
-        target_line = yield from _next_line(sides[1])
-        counts = [count + (line is not None) for count, line in zip(counts, (source_line, target_line), strict=True)]
-        if source_line is not None and target_line is not None:
-            yield source_line, target_line
-        elif source_line is target_line:
-            break
+    for pair in zip_longest(_side_lines(source), _side_lines(target)):
+        for side, line in enumerate(pair):
+            if line is not None:
+                counts[side] += 1
+        if counts[0] == counts[1]:
+            yield pair
     _check_counts((source, target), counts)
 
 
@@ -232,19 +215,10 @@ def _check_sides(source: Path, target: Path) -> None:
     _refuse_pairs(target)
 
 
-def _read_arriving(path: Path) -> Iterator[str | Pause]:
-    """The lines of stdin or a file, and PAUSE before each wait for more. Raises DataError."""
+def _side_lines(path: Path) -> Iterator[str]:
+    """The lines of stdin or a file. Raises DataError."""
     with open_input(path) as stream:
-        yield from arriving_lines_of(stream, input_name(path))
-
-
-def _next_line(lines: Iterator[str | Pause]) -> Generator[Pause, None, str | None]:
-    """Yield PAUSE before each wait for the next line, and return it; None at the end."""
-    for line in lines:
-        if line is not PAUSE:
-            return line
-        yield line
-    return None
+        yield from lines_of(stream, input_name(path))
 
 
 def count_pairs(source: Path, target: Path) -> int | None:

@@ -19,9 +19,7 @@ import typer
 from nmt.cli.clustering import check_engine, translate_files
 from nmt.cli.interactive import is_conversation, show_alignment, typed_lines
 from nmt.cli.options import (
-    GPU_WINDOW,
     NONE,
-    WINDOW,
     BatchTokens,
     BeamSize,
     CoveragePenalty,
@@ -42,6 +40,7 @@ from nmt.cli.options import (
     TargetText,
     Threads,
     To,
+    Window,
     argument,
     build_translator,
     load_models,
@@ -55,13 +54,13 @@ from nmt.cli.options import (
 from nmt.cli.sharding import Shard, device_names, device_of_process, merging
 from nmt.cli.streams import (
     STANDARD,
-    arriving_pairs,
     check_not_input,
     count_lines,
     input_file,
     is_terminal,
     open_output,
     open_texts,
+    read_parallel,
 )
 from nmt.errors import UsageError
 from nmt.runtime.progress import is_watched, with_progress
@@ -140,12 +139,7 @@ def translate(
     precision: Precision = "fp32",
     threads: Threads = None,
     batch_tokens: BatchTokens = None,
-    window: Annotated[
-        int | None,
-        machine_option(
-            "Lines read ahead.", "LINES", default=f"{WINDOW} a thread, {GPU_WINDOW} a GPU, 1 if typed", min=1
-        ),
-    ] = None,
+    window: Window = None,
     shard: Annotated[
         str | None, machine_option("Translate part I of N; concatenate the outputs.", "I/N", default="all")
     ] = None,
@@ -399,6 +393,7 @@ def score(
     precision: Precision = "fp32",
     threads: Threads = None,
     batch_tokens: ScoredTokens = 8192,
+    window: Window = None,
     quiet: Quiet = False,
 ) -> None:
     """Print the log-probability of each given translation.
@@ -413,9 +408,14 @@ def score(
     than 67 million source tokens times target tokens is not scored; its line is nan.
     """
     set_up(quiet=quiet, threads=threads)
-    pairs = arriving_pairs(source, target)
+    pairs = read_parallel(source, target)
     translator = build_translator(
-        load_models([model], device), precision=precision, batch_tokens=batch_tokens, alignments=False, to=to
+        load_models([model], device),
+        precision=precision,
+        batch_tokens=batch_tokens,
+        alignments=False,
+        to=to,
+        window=window,
     )
     summary = _print_scores(translator.stream_scores(pairs), normalize=normalize)
     if not quiet:

@@ -9,11 +9,10 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from nmt.data.pauses import PAUSE, Pause, arriving_blocks, without_pauses
 from nmt.errors import DataError
 from nmt.runtime.files import refuse_pointer
 
@@ -21,6 +20,7 @@ COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
 """The suffixes of compressed files, and none."""
 _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 """What readers of damaged files raise."""
+_BLOCK = 2**20
 
 
 def any_compression(path: Path) -> Path | None:
@@ -61,32 +61,19 @@ def open_binary(place: str | Path) -> BinaryIO:
 def blocks(place: str | Path) -> Iterator[bytes]:
     """The decompressed bytes of a file in blocks. Raises DataError if it cannot be opened or is damaged."""
     with open_binary(place) as stream:
-        yield from without_pauses(_blocks(stream, str(place)))
+        yield from _blocks(stream, str(place))
 
 
 def read_lines(place: str | Path) -> Iterator[str]:
     """The lines of a UTF-8 file without line ends and byte order mark. Raises DataError naming file and line."""
-    return without_pauses(read_arriving(place))
-
-
-def read_arriving(place: str | Path) -> Iterator[str | Pause]:
-    """The same lines, and PAUSE before each wait for more."""
     with open_binary(place) as stream:
-        yield from arriving_lines_of(stream, str(place))
+        yield from lines_of(stream, str(place))
 
 
 def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
     """The lines of a stream of UTF-8 bytes, each as soon as it is complete; `name` is for error messages."""
-    return without_pauses(arriving_lines_of(stream, name))
-
-
-def arriving_lines_of(stream: BinaryIO, name: str) -> Iterator[str | Pause]:
-    """The same lines, and PAUSE before each wait for more."""
     rest, before = b"", 0
     for block in _blocks(stream, name):
-        if block is PAUSE:
-            yield block
-            continue
         end = block.rfind(b"\n") + 1
         if not end:
             rest += block
@@ -100,10 +87,12 @@ def arriving_lines_of(stream: BinaryIO, name: str) -> Iterator[str | Pause]:
         yield last.removesuffix("\r")
 
 
-def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes | Pause]:
+def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """Blocks as they arrive. Raises DataError if the stream is damaged."""
+    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
     try:
-        yield from arriving_blocks(stream)
+        while block := read(_BLOCK):
+            yield block
     except _DAMAGED as error:
         raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
 

@@ -16,7 +16,6 @@ from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.alignment.translation import Translation
 from nmt.alignment.weights import Alignment
 from nmt.bundle.folder import Bundle
-from nmt.data.pauses import PAUSE, Pause
 from nmt.decoding.translator import Translator
 from nmt.runtime.wording import counted
 from nmt.text.words import has_tokens_as_words
@@ -47,7 +46,7 @@ class ForcedAligner:
     level: Level = "words"
     shift: int = 0
 
-    def align(self, pairs: Iterable[Pair | Pause]) -> Iterator[Alignment]:
+    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
         """The alignment of each pair."""
         alignment_of = Translation.word_alignment if self.level == "words" else Translation.token_alignment
         for translation in self.translator.stream_scores(pairs):
@@ -60,7 +59,7 @@ class ForcedAligner:
 
 
 def align_pairs(
-    pairs: Iterable[Pair | Pause],
+    pairs: Iterable[Pair],
     forward: ForcedAligner,
     backward: ForcedAligner | None = None,
     *,
@@ -68,7 +67,7 @@ def align_pairs(
     longest: int,
     aligner: HMMAligner | None = None,
 ) -> Iterator[AlignedPair]:
-    """The alignment and links of each pair, in order. At most one window of pairs is in memory; PAUSE ends it.
+    """The alignment and links of each pair, in order. At most one window of pairs is in memory.
 
     A pair with a blank side has no links. A pair with a side of more than `longest` tokens has neither links nor words. A
     warning names either's line.
@@ -90,10 +89,10 @@ def align_pairs(
     forward_pairs = next(streams)
     backward_alignments: Iterable[Alignment | None] = repeat(None)
     if backward is not None:
-        backward_alignments = backward.align(PAUSE if pair is PAUSE else pair[::-1] for pair in next(streams))
+        backward_alignments = backward.align(pair[::-1] for pair in next(streams))
     confidences: Iterable[ArrayLike | None] = repeat(None)
     if aligner is not None:
-        confidences = (next(aligner.weights([pair])) for pair in next(streams) if pair is not PAUSE)
+        confidences = (next(aligner.weights([pair])) for pair in next(streams))
     alignments = zip(forward.align(forward_pairs), backward_alignments, confidences, strict=False)
     for number, (alignment, reverse, by_aligner) in enumerate(alignments, start=1):
         yield extraction.pair(
@@ -103,14 +102,10 @@ def align_pairs(
         )
 
 
-def _readable(pairs: Iterable[Pair | Pause], aligners: Sequence[ForcedAligner], longest: int) -> Iterator[Pair | Pause]:
+def _readable(pairs: Iterable[Pair], aligners: Sequence[ForcedAligner], longest: int) -> Iterator[Pair]:
     """Replace pairs that are too long by blank ones. Warn of every pair that can have no links."""
-    number = unlinked = 0
-    for pair in pairs:
-        if pair is PAUSE:
-            yield pair
-            continue
-        number += 1
+    unlinked = 0
+    for number, pair in enumerate(pairs, start=1):
         length = _tokens_of_longest_side(pair, aligners)
         too_long = f"has {counted(length, 'token')}, more than {longest:,}" if length > longest else None
         problem = too_long or _blank_problem(pair, aligners[0].bundle.normalizer)
@@ -122,11 +117,11 @@ def _readable(pairs: Iterable[Pair | Pause], aligners: Sequence[ForcedAligner], 
         logger.warning("%d lines in all get no links.", unlinked)
 
 
-def _warn_of_token_words(pairs: Iterable[Pair | Pause], aligner: ForcedAligner) -> Iterator[Pair | Pause]:
+def _warn_of_token_words(pairs: Iterable[Pair], aligner: ForcedAligner) -> Iterator[Pair]:
     """Pass on the pairs. Warn once per side that is written without spaces."""
     sides = {"source": aligner.bundle.source, "target": aligner.bundle.target} if aligner.level == "words" else {}
     for pair in pairs:
-        for name, line in () if pair is PAUSE else zip(("source", "target"), pair, strict=True):
+        for name, line in zip(("source", "target"), pair, strict=True):
             if name in sides and has_tokens_as_words(sides[name], line):
                 logger.warning("The %s is written without spaces: its words are the model's tokens.", name)
                 del sides[name]

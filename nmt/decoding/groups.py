@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from nmt.data.pauses import PAUSE, Pause
-
 ItemT = TypeVar("ItemT")
 
 _WINDOW_CHARACTERS = 300_000
@@ -14,23 +12,20 @@ _WINDOW_CHARACTERS = 300_000
 
 
 def read_ahead(
-    items: Iterable[ItemT | Pause], count: int, *, size: Callable[[ItemT], int], first: int = 1
+    items: Iterable[ItemT], count: int, *, size: Callable[[ItemT], int], first: int = 1
 ) -> Iterator[tuple[int, list[ItemT]]]:
-    """Group consecutive items: up to `count`, or fewer if their sizes add up to 300,000 characters or the input pauses.
+    """Group consecutive items: up to `count`, or fewer if their sizes add up to 300,000 characters.
 
     Yields the number of the first item, counted from `first`, with each group. A full group is yielded before the next item is
-    read, and an empty one before waiting for input.
+    read.
     """
     group: list[ItemT] = []
     characters = 0
     for item in items:
-        if item is not PAUSE:
-            group.append(item)
-            characters += size(item)
-        if len(group) == count or characters >= _WINDOW_CHARACTERS or (item is PAUSE and group):
+        group.append(item)
+        characters += size(item)
+        if len(group) == count or characters >= _WINDOW_CHARACTERS:
             yield first, group
             first, group, characters = first + len(group), [], 0
-        if item is PAUSE:
-            yield first, []
     if group:
         yield first, group

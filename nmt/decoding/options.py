@@ -8,7 +8,6 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
 
-from nmt.data.pauses import PAUSE, Pause
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.unknown import Lexicon
 from nmt.errors import UsageError
@@ -158,20 +157,17 @@ def _check_lexicon(lexicon: object) -> None:
             raise UsageError(f"replace_unknown must have a str for each word, but has {described(word)}.")
 
 
-def checked_items(
-    items: object, check: Callable[[int, object], ItemT], expected: str, *, pauses: bool = False
-) -> Iterable[ItemT | Pause]:
+def checked_items(items: object, check: Callable[[int, object], ItemT], expected: str) -> Iterable[ItemT]:
     """Check the items of an iterable: those of a list at once, of any other as they are read, since it may exceed memory.
 
     Args:
         items: the iterable.
         check: returns an item, given its number from 1, or raises UsageError.
         expected: what was expected, the start of the error message if `items` is not iterable.
-        pauses: whether some may be PAUSE.
     """
     if not isinstance(items, Iterable) or isinstance(items, str | bytes | bytearray):
         raise UsageError(f"{expected}, but got {described(items)}.")
-    checked = (PAUSE if pauses and item is PAUSE else check(number, item) for number, item in enumerate(items, start=1))
+    checked = (check(number, item) for number, item in enumerate(items, start=1))
     return list(checked) if isinstance(items, list | tuple) else checked
 
 

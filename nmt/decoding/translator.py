@@ -21,7 +21,6 @@ from nmt.alignment.translation import (
     unscored_hypothesis,
 )
 from nmt.alignment.weights import AlignmentWeights
-from nmt.data.pauses import Pause
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.groups import read_ahead
 from nmt.decoding.halving import Halving
@@ -262,19 +261,19 @@ class Translator:
         return list(_watched(translator._translate(items, first_line), "translating", lines, show=show_progress))
 
     def stream(
-        self, lines: Iterable[str | Pause], *, first_line: int = 1, **options: Unpack[CallOptions]
+        self, lines: Iterable[str], *, first_line: int = 1, **options: Unpack[CallOptions]
     ) -> Iterator[Translation]:
         """Translate lines as they are read, in their order.
 
             with open("news.en") as lines:
                 texts = [translation.text for translation in translator.stream(lines)]
 
-        At most one window of lines is in memory, two with several processes. `nmt.data.pauses.PAUSE` between lines has those
-        before it translated before the next one is read.
+        At most one window of lines is in memory, two with several processes. With `window=1` each line is translated before
+        the next one is read.
 
         Args and errors are those of `translate`.
         """
-        items = checked_items(lines, as_line, "stream takes an iterable of lines, each a str", pauses=True)
+        items = checked_items(lines, as_line, "stream takes an iterable of lines, each a str")
         return self._called(options)._translate(items, first_line)
 
     @overload
@@ -314,13 +313,13 @@ class Translator:
         items = checked_items(pairs, as_pair, "score takes a pair (source, target) or an iterable of them")
         return list(_watched(translator._score(items), "scoring", pairs, show=show_progress))
 
-    def stream_scores(self, pairs: Iterable[Pair | Pause], **options: Unpack[CallOptions]) -> Iterator[Translation]:
-        """Score pairs as they are read, in their order; PAUSE has those before it scored, as in `stream`.
+    def stream_scores(self, pairs: Iterable[Pair], **options: Unpack[CallOptions]) -> Iterator[Translation]:
+        """Score pairs as they are read, in their order.
 
         Args and errors are those of `score`.
         """
         expected = "stream_scores takes an iterable of pairs (source, target)"
-        items = checked_items(pairs, as_pair, expected, pauses=True)
+        items = checked_items(pairs, as_pair, expected)
         return self._called(options)._score(items)
 
     @overload
@@ -345,7 +344,7 @@ class Translator:
         translations: Translation | list[Translation] = self.score(pairs, show_progress=show_progress, **options)
         return translations
 
-    def _translate(self, lines: Iterable[str | Pause], first_line: int = 1) -> Iterator[Translation]:
+    def _translate(self, lines: Iterable[str], first_line: int = 1) -> Iterator[Translation]:
         windows = starmap(self._line_tasks, read_ahead(lines, self._settings.window, size=len, first=first_line))
         usual = _BATCH_TOKENS if self._ensemble.device.type == "cpu" else _GPU_BATCH_TOKENS
         size = (self._settings.batch_tokens or usual) // self._decoder.hypotheses
@@ -361,7 +360,7 @@ class Translator:
                 first, last = window.numbers[0], window.numbers[-1]
                 logger.warning("%s, so %d of lines %d to %d are empty.", _NOT_NUMBERS, failures, first, last)
 
-    def _score(self, pairs: Iterable[Pair | Pause]) -> Iterator[Translation]:
+    def _score(self, pairs: Iterable[Pair]) -> Iterator[Translation]:
         read = read_ahead(pairs, self._settings.window, size=lambda pair: len(pair[0]) + len(pair[1]))
         size = self._settings.batch_tokens or _BATCH_TOKENS
         for window, results in self._decode(starmap(self._pair_tasks, read), self._decoder.force, size):

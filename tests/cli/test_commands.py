@@ -452,29 +452,6 @@ def test_folders_that_are_no_model(tmp_path: Path) -> None:
     assert sentence == f"{tmp_path} is not a model folder: it has none of {', '.join(FILES)}."
 
 
-@pytest.mark.parametrize("options", [[], ["--n-best", "2"], ["--format", "jsonl"], ["--alignments", "links"]])
-def test_a_program_that_waits_for_each_translation_gets_it(
-    model: Path, corpus: Path, tmp_path: Path, options: list[str]
-) -> None:
-    lines = (corpus / "valid.en").read_bytes().splitlines(keepends=True)[:16]
-    command = ["translate", model, "--batch-tokens", 32, "--threads", 2, *options]
-    expected = good(nmt(*command, stdin=b"".join(lines), cwd=tmp_path)).splitlines(keepends=True)
-    each = len(expected) // len(lines)
-    ours, theirs = os.pipe()
-    answers, output = os.pipe()
-    running = Running(*command, stdin=ours, stdout=output, cwd=tmp_path)
-    with os.fdopen(theirs, "wb", buffering=0) as program, os.fdopen(answers, "rb") as reader:
-        os.close(output)
-        for group in (lines[:1], lines[1:11], lines[11:12], lines[12:14], lines[14:]):
-            program.write(b"".join(group))
-            answer = b"".join(reader.readline() for _ in range(each * len(group))).decode()
-            assert answer == "".join(expected[: each * len(group)])
-            del expected[: each * len(group)]
-        program.close()
-        assert reader.read() == b""
-    assert good(running.finish()) == ""
-
-
 # --- evaluate, score, plot, average, info -----------------------------------------------------------------------
 
 

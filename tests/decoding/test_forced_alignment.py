@@ -19,7 +19,6 @@ from nmt.alignment.translation import Translation, TranslationHypothesis, WordRe
 from nmt.alignment.weights import Alignment
 from nmt.alignment.writing import Format, pair_writer
 from nmt.bundle.folder import Bundle
-from nmt.data.pauses import PAUSE, Pause
 from nmt.decoding.forced_alignment import ForcedAligner, align_pairs
 from nmt.decoding.translator import Translator
 from nmt.text.subwords import Subwords
@@ -153,8 +152,7 @@ def test_a_word_aligner_is_averaged_with_one_model_or_two(subwords: Subwords) ->
     for chosen in (models[:1], models):
         extraction = Extraction("mutual", joining="geometric")
         alone = align_pairs(PAIRS, *chosen, extraction=extraction, longest=500)
-        lines: list[tuple[str, str] | Pause] = [PAIRS[0], PAUSE, *PAIRS[1:]]
-        joined = list(align_pairs(lines, *chosen, extraction=extraction, longest=500, aligner=aligner))
+        joined = list(align_pairs(PAIRS, *chosen, extraction=extraction, longest=500, aligner=aligner))
         for one, other, confidences in zip(alone, joined, aligner.weights(PAIRS), strict=True):
             own = mutual_weights(one.alignment.weights) if len(chosen) == 1 else one.alignment.weights
             expected = (1 - ALIGNER_SHARE) * own + ALIGNER_SHARE * confidences
@@ -191,26 +189,6 @@ def test_no_more_than_a_window_is_read_ahead(subwords: Subwords, directions: int
     aligned = align_pairs(endless(), *aligners, extraction=Extraction(), longest=500)
     assert len(list(islice(aligned, 9))) == 9
     assert taken <= 12
-
-
-@pytest.mark.parametrize("directions", [1, 2])
-def test_what_came_before_a_pause_is_aligned_before_more_is_read(
-    subwords: Subwords, directions: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    taken = []
-
-    def arriving() -> Iterator[tuple[str, str] | Pause]:
-        for pair in (PAIRS[0], PAIRS[1], ("", "a"), PAIRS[2]):
-            taken.append(pair)
-            yield pair
-            yield PAUSE
-
-    aligners = [forced_aligner(subwords) for _ in range(directions)]
-    aligned = align_pairs(arriving(), *aligners, extraction=Extraction(), longest=500)
-    assert [next(aligned).links for _ in range(2)] == [pair.links for pair in align(PAIRS[:2], *aligners)]
-    assert taken == PAIRS[:2]
-    assert len(list(aligned)) == 2
-    assert caplog.messages == ["Line 3 is blank in the source: it gets no links."]
 
 
 def test_lines_that_can_have_no_links_are_named_and_keep_their_place(

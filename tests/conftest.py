@@ -15,10 +15,16 @@ from jaxtyping import install_import_hook
 from tests import shapes
 
 # Before anything of nmt is imported: annotated shapes and types are checked in the first calls of each test.
-_training = [f"nmt.training.{name}" for name in ("guidance", "sampling")]
-_data = ["nmt.alignment.corpus_links", "nmt.data.batching"]
-_checked = ["nmt.model", "nmt.fast", *_data, "classifier", "nmt.decoding", "nmt.search", *_training]
-_hook = install_import_hook(_checked, "tests.shapes.check_first_calls")
+_alignment = ["nmt.alignment.corpus_links", "nmt.alignment.translation"]
+_training = [f"nmt.training.{name}" for name in ("guidance", "meter", "scheduled_sampling", "update")]
+CHECKED = ["nmt.model", "nmt.fast", "nmt.search", "nmt.decoding", "nmt.data.batching", *_alignment, *_training]
+"""Packages and modules of nmt; a module that moves is renamed here."""
+for _module in CHECKED:
+    _path = Path(__file__).resolve().parents[1] / _module.replace(".", "/")
+    assert _path.is_dir() or _path.with_suffix(".py").is_file(), (
+        f"{_module} is not there, so its shapes would go unchecked"
+    )
+_hook = install_import_hook([*CHECKED, "classifier"], "tests.shapes.check_first_calls")
 
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("untimed", deadline=None)

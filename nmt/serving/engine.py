@@ -1,149 +1,133 @@
-"""Translate and score batches of lines with several models: the work of a process that decodes."""
+"""Models that translate and score the lines of many requests."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-import torch
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from nmt.alignment.extraction import AlignedPair
-from nmt.bundle.folder import Bundle
+from nmt.alignment.translation import Translation
+from nmt.bundle.places import find_model, model_name
 from nmt.decoding.loading import load_bundles
 from nmt.decoding.translator import Translator
-from nmt.runtime.device import choose_device
-from nmt.serving.work import (
-    EngineDescription,
-    EngineOptions,
-    LineResult,
-    LineTask,
-    ModelDescription,
-    ScoredLine,
-    Setting,
-)
+from nmt.recipe import DecodingConfig
+from nmt.runtime.arguments import PrecisionName
 
-if TYPE_CHECKING:
-    from nmt.alignment.translation import Translation
-
-_BATCH_TOKENS = 4096
-MOST_WEIGHTS = 40_000
+_MOST_WEIGHTS = 40_000
 """Most pairs of words in an alignment; a larger one would be megabytes of JSON."""
-MOST_SCORED_TOKENS = 500
-"""Most tokens per side of a pair to score, as for `nmt align`: memory grows with the product of both."""
+_DIGITS = 4
 
 
-class _Served(NamedTuple):
-    """A model for one of its pairs of languages."""
+@dataclass(frozen=True)
+class ServedModel:
+    """What clients learn of a model. A model of several pairs of languages is served as one model for each of them."""
 
-    bundle: Bundle
-    translator: Translator
+    name: str
+    source: str
+    target: str
+    has_attention: bool
+    beam_size: int
+    """Hypotheses of a search by its recipe: the beam size, or the number of samples."""
 
 
-def _served(bundle: Bundle, options: EngineOptions) -> list[_Served]:
-    """A model for each of its pairs of languages, in the order of `describe`."""
-    translator = Translator(
-        bundle,
-        precision=options.precision,
-        batch_tokens=_BATCH_TOKENS,
-        alignments=bundle.recipe.model.has_attention,
-        split_sentences=True,
-    )
-    return [_Served(bundle, translator.with_options(to=target)) for _, target in bundle.recipe.data.directions]
+class Setting(NamedTuple):
+    """What requests must have in common to be decoded in one batch."""
+
+    model: int
+    is_scored: bool = False
+    """Whether known translations are scored, not lines translated."""
+    n_best: int = 1
+    beam_size: int | None = None
+    """None for the recipe's, increased to `n_best` if necessary."""
+    is_aligned: bool = False
+    posterior: bool = False
+    """Whether an alignment is the posterior, not the attention."""
+
+
+Task = str | tuple[str, str]
+"""A line to translate, or a line and its translation to score."""
+
+
+@dataclass(frozen=True)
+class ServedHypothesis:
+    """A translation of a line, with its alignment if that was asked for and is not too large."""
+
+    text: str
+    score: float
+    log_probability: float
+    tokens: int
+    pair: AlignedPair | None = None
+
+    @classmethod
+    def of(cls, translation: Translation, rank: int, *, is_aligned: bool) -> ServedHypothesis:
+        """One hypothesis of a translation."""
+        hypothesis = translation.hypotheses[rank]
+        pair = None
+        if is_aligned and translation.is_aligned(rank):
+            size = len(translation.words_of_tokens()[0]) * len(translation.words_of_tokens(rank)[0])
+            pair = translation.aligned_pair(rank) if size <= _MOST_WEIGHTS else None
+        return cls(hypothesis.text, hypothesis.score, hypothesis.log_probability, hypothesis.length, pair)
+
+    def as_json(self) -> dict[str, Any]:
+        """It as `nmt translate --format jsonl` and `nmt align --format json` write it."""
+        alignment = None
+        if self.pair is not None:
+            words, links = self.pair.alignment, self.pair.links
+            weights = words.weights.round(_DIGITS).tolist()
+            alignment = {"source": words.source, "target": words.target, "weights": weights, "links": sorted(links)}
+        return {
+            "text": self.text,
+            "score": round(self.score, _DIGITS) if math.isfinite(self.score) else None,
+            "log_probability": round(self.log_probability, _DIGITS) if math.isfinite(self.log_probability) else None,
+            "tokens": self.tokens,
+            "alignment": alignment,
+        }
 
 
 class Engine:
-    """Models, and what they are asked for."""
+    """Several models, each with its translator."""
 
-    def __init__(self, options: EngineOptions) -> None:
+    def __init__(self, paths: Sequence[Path], *, device: str = "auto", precision: PrecisionName = "fp32") -> None:
         """Load the models. Raises DataError or UsageError."""
-        torch.set_num_threads(1)  # several processes use the cores better
-        device = choose_device(options.device)
-        bundles = load_bundles(options.folders, device)
-        self._served = [served for bundle in bundles for served in _served(bundle, options)]
-        self._posterior_translators = [each.translator.with_options(posterior=True) for each in self._served]
-        self.description = EngineDescription(describe(bundles, options.names), device.type)
-        for model in range(len(self._served)):
-            self.run(Setting(model), [LineTask("a")])  # the first line compiles kernels and fills caches
+        models: list[ServedModel] = []
+        self._translators: list[Translator] = []
+        self._decoding: list[DecodingConfig] = []
+        for path, bundle in zip(paths, load_bundles(map(find_model, paths), device), strict=True):
+            recipe = bundle.recipe
+            translator = Translator(bundle, precision=precision, split_sentences=True)
+            for source, target in recipe.data.directions:
+                name = model_name(path) if len(recipe.data.directions) == 1 else f"{model_name(path)} {source}-{target}"
+                name = _unused(name, {model.name for model in models})
+                has_attention, width = recipe.model.has_attention, recipe.decoding.hypotheses
+                models.append(ServedModel(name, source, target, has_attention, width))
+                self._translators.append(translator.with_options(to=target))
+                self._decoding.append(recipe.decoding)
+        self.models = tuple(models)
 
-    def run(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
-        """Translate or score lines, in one batch as far as it fits. Raises DataError if a model is damaged."""
-        bundle, translator = self._served[setting.model]
-        posterior = setting.weights == "posterior" and bundle.recipe.model.has_attention
-        if posterior:
-            translator = self._posterior_translators[setting.model]
-        if setting.kind == "translate":
-            own = bundle.recipe.decoding.wide_enough(setting.n_best)
-            search = own if setting.beam_size is None else {"beam_size": setting.beam_size}
-            translations = translator.translate([task.source for task in tasks], decoding=search, n_best=setting.n_best)
-            return [
-                self._result(setting, task, translation) for task, translation in zip(tasks, translations, strict=True)
-            ]
-        short = [_is_short(task, bundle) for task in tasks]
-        pairs = [(task.source, task.target) for task, fits in zip(tasks, short, strict=True) if fits]
-        scored = iter(translator.score(pairs))
+    def run(self, setting: Setting, tasks: Sequence[Any]) -> list[list[ServedHypothesis]]:
+        """Translate or score lines; gives the hypotheses of each. Raises DataError if a model is damaged."""
+        translator = self._translators[setting.model]
+        is_aligned = setting.is_aligned and self.models[setting.model].has_attention
+        options: dict[str, Any] = {"alignments": is_aligned, "posterior": is_aligned and setting.posterior}
+        if setting.is_scored:
+            translations = translator.score(tasks, **options)
+        else:
+            wide_enough = self._decoding[setting.model].wide_enough(setting.n_best)
+            decoding = wide_enough if setting.beam_size is None else {"beam_size": setting.beam_size}
+            translations = translator.translate(list(tasks), decoding=decoding, n_best=setting.n_best, **options)
         return [
-            self._result(setting, task, next(scored)) if fits else () for task, fits in zip(tasks, short, strict=True)
+            [
+                ServedHypothesis.of(translation, rank, is_aligned=is_aligned)
+                for rank in range(len(translation.hypotheses))
+            ]
+            for translation in translations
         ]
 
-    def _result(self, setting: Setting, task: LineTask, translation: Translation) -> LineResult:
-        return tuple(
-            ScoredLine(
-                text=hypothesis.text,
-                score=hypothesis.score,
-                log_probability=hypothesis.log_probability,
-                tokens=hypothesis.length,
-                pair=self._pair(setting, translation, rank) if task.aligned else None,
-            )
-            for rank, hypothesis in enumerate(translation.hypotheses)
-        )
 
-    def _pair(self, setting: Setting, translation: Translation, rank: int) -> AlignedPair | None:
-        """The alignment between words and its links; None without attention, or if it is too large."""
-        bundle = self._served[setting.model].bundle
-        size = len(translation.source.split()) * len(translation.hypotheses[rank].text.split())
-        if not bundle.recipe.model.has_attention or not translation.is_aligned(rank) or size > MOST_WEIGHTS:
-            return None
-        pair = translation.aligned_pair(rank)
-        return pair if pair.alignment.weights.size <= MOST_WEIGHTS else None  # without spaces every token is a word
-
-
-def _is_short(task: LineTask, bundle: Bundle) -> bool:
-    sides = bundle.source.encode(bundle.normalizer(task.source)), bundle.target.encode(bundle.normalizer(task.target))
-    return max(map(len, sides)) <= MOST_SCORED_TOKENS
-
-
-def describe(bundles: Sequence[Bundle], model_names: Sequence[str]) -> tuple[ModelDescription, ...]:
-    """What clients learn of the models: each pair of languages of a model is one. Names are numbered where two are the same."""
-    directions = [
-        (bundle, name, direction, f" {'-'.join(direction)}" if len(bundle.recipe.data.directions) > 1 else "")
-        for bundle, name in zip(bundles, model_names, strict=True)
-        for direction in bundle.recipe.data.directions
-    ]
-    names = unique([f"{name or 'model'}{pair}" for _, name, _, pair in directions], " ({})")
-    identifiers = unique([_slug(f"{name}{pair}") for _, name, _, pair in directions], "-{}")
-    return tuple(
-        ModelDescription(
-            id=identifier,
-            name=name,
-            source=source,
-            target=target,
-            alignment=bundle.recipe.model.has_attention,
-            beam_size=bundle.recipe.decoding.hypotheses,
-            parameters=bundle.parameters,
-        )
-        for identifier, name, (bundle, _, (source, target), _) in zip(identifiers, names, directions, strict=True)
-    )
-
-
-def unique(names: Sequence[str], suffix: str) -> list[str]:
-    """Append a numbered suffix to each name that occurred before."""
-    result: list[str] = []
-    for name in names:
-        candidates = (name + (suffix.format(number) if number > 1 else "") for number in range(1, len(names) + 1))
-        result.append(next(candidate for candidate in candidates if candidate not in result))
-    return result
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "model"
+def _unused(name: str, used: Iterable[str]) -> str:
+    """The name, with a number if another model has it."""
+    candidates = [name, *(f"{name} ({number})" for number in range(2, 1000))]
+    return next(candidate for candidate in candidates if candidate not in used)

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from nmt.plotting.explorer import page_file
-from nmt.serving.work import ModelDescription
+from nmt.serving.engine import ServedModel
 from nmt.text.languages import language_name
 
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -38,7 +38,7 @@ ASSETS: dict[str, tuple[str, str]] = {
 
 
 def render_page(
-    models: Sequence[ModelDescription],
+    models: Sequence[ServedModel],
     *,
     characters: int,
     needs_key: bool,
@@ -55,7 +55,7 @@ def render_page(
         needs_key: whether the API key is asked for.
         text, model, translation, problem: for browsers without JavaScript, what they sent and what came of it.
     """
-    selected = next((served for served in models if served.id == model), models[0])
+    selected = next((served for served in models if served.name == model), models[0])
     data = {
         "models": [asdict(served) for served in models],
         "languages": {code: language_name(code) for served in models for code in (served.source, served.target)},

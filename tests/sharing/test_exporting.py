@@ -14,7 +14,7 @@ from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS
 from nmt.bundle.places import CARD, OPTIONAL, REQUIRED, find_model, model_name
 from nmt.errors import DataError, UsageError
 from nmt.runtime.cache import cache_folder
-from nmt.serving.work import EngineOptions
+from nmt.serving.engine import Engine
 from nmt.sharing.card import is_unedited
 from nmt.sharing.recorded_scores import SCORES
 from nmt.training.data_file import DATA
@@ -93,7 +93,7 @@ def test_commands_take_a_zip_for_a_model(run: Path, tmp_path: Path) -> None:
     assert run_nmt("translate", archive, "--format", "tsv", stdin=text).stdout == expected
     assert good(run_nmt("info", archive, "--json")) == good(run_nmt("info", run, "--json"))
     assert model_name(archive) == "mine"
-    assert EngineOptions.of([archive, run]).names == ("mine", "mine")
+    assert [model.name for model in Engine([archive, run]).models] == ["mine", "mine (2)"]
 
 
 def test_an_export_of_an_export_is_the_same_and_keeps_its_license(run: Path, tmp_path: Path) -> None:

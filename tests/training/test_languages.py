@@ -14,8 +14,7 @@ from nmt.data.locators import load_text, load_training_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe
-from nmt.serving.engine import Engine
-from nmt.serving.work import EngineOptions, LineTask, Setting
+from nmt.serving.engine import Engine, Setting
 from nmt.sharing.card import ModelCard
 from nmt.text.subwords import Subwords
 from nmt.training.conventions import convention_warnings
@@ -285,14 +284,13 @@ def test_evaluate_prints_a_row_per_language_and_the_mean(run: Path, corpora: Pat
 
 
 def test_a_server_serves_every_language_of_one_model(run: Path) -> None:
-    engine = Engine(EngineOptions.of([run], "cpu"))
-    models = engine.description.models
-    assert [(each.id, each.source, each.target) for each in models] == [
-        ("run-src-rev", "src", "rev"),
-        ("run-src-cpy", "src", "cpy"),
+    engine = Engine([run], device="cpu")
+    assert [(model.name, model.source, model.target) for model in engine.models] == [
+        ("run src-rev", "src", "rev"),
+        ("run src-cpy", "src", "cpy"),
     ]
     for number, text in enumerate(("d c b a", LINE)):
-        [[line]] = engine.run(Setting(number), [LineTask(LINE, aligned=True)])
+        [[line]] = engine.run(Setting(number, is_aligned=True), [LINE])
         assert line.text == text
         assert line.pair is not None
         assert line.pair.alignment.source == ("a", "b", "c", "d")

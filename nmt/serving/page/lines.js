@@ -44,7 +44,7 @@ function takeLine(text) {
 
 /** What is chosen for a line: {text, ...figures}; null for a blank line, or one that is not translated yet. */
 function chosenOf({ model }, line) {
-  const { own, rank = 0 } = line.choices.get(model.id) ?? {};
+  const { own, rank = 0 } = line.choices.get(model.name) ?? {};
   const hypotheses = recall(model, line.text) ?? [];
   return own ?? hypotheses[rank] ?? hypotheses[0] ?? null;
 }

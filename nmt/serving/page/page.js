@@ -71,7 +71,7 @@ async function translate(column, signal) {
   column.root.classList.add("waiting");
   try {
     await Promise.all([
-      fetchLines(column.model, [current], column.model.alignment, signal),
+      fetchLines(column.model, [current], column.model.has_attention, signal),
       fetchLines(column.model, rest, false, signal),
     ]);
   } finally {
@@ -125,15 +125,15 @@ function editTranslation(column) {
 function reviseLine(column, line, text) {
   if (text === (chosenOf(column, line)?.text ?? "")) return;
   const rank = (recall(column.model, line.text) ?? []).findIndex((hypothesis) => hypothesis.text === text);
-  line.choices.set(column.model.id, rank < 0 ? { own: { text } } : { rank });
+  line.choices.set(column.model.name, rank < 0 ? { own: { text } } : { rank });
 }
 
 /** Score what was typed for the current line. */
 async function scoreOwn(column, signal) {
   const { text: source, choices } = currentLine();
-  const { own } = choices.get(column.model.id) ?? {};
+  const { own } = choices.get(column.model.name) ?? {};
   if (!own || own.score !== undefined || !source.trim() || !own.text.trim()) return;
-  const content = { q: source, translation: own.text, model: column.model.id };
+  const content = { q: source, translation: own.text, model: column.model.name };
   const { text, ...figures } = await (await ask("score", content, signal)).json();
   Object.assign(own, figures);
   say(column, "");
@@ -154,7 +154,7 @@ function showDetails(column) {
   column.view = chosen?.alignment ? viewOf(column, chosen.alignment) : null;
   const cards = hypotheses.length || chosen ? [drawAlternatives(column, hypotheses, chosen)] : [];
   if (column.view) cards.push(drawCard(column, chosen));
-  else if (chosen && !column.model.alignment) cards.push(make("p", { class: "faint" }, "This model has no attention to draw."));
+  else if (chosen && !column.model.has_attention) cards.push(make("p", { class: "faint" }, "This model has no attention to draw."));
   column.details.replaceChildren(...cards);
   if (focused) column.details.querySelector("input:checked")?.focus();
   showDrawings();
@@ -197,7 +197,7 @@ const named = (column) => (state.columns.length > 1 ? `, ${column.model.name}` :
 const figure = (value) => (value == null ? "–" : value.toFixed(2).replace("-", "−"));
 
 function choose(column, choice) {
-  currentLine().choices.set(column.model.id, choice);
+  currentLine().choices.set(column.model.name, choice);
   showTranslation(column);
 }
 
@@ -249,7 +249,7 @@ function typeSource() {
 
 // --- models ---------------------------------------------------------------------------------------------------------
 
-const modelOf = (id) => data.models.find((model) => model.id === id);
+const modelOf = (name) => data.models.find((model) => model.name === name);
 
 /** Offer the models of the same direction for comparison. */
 function offerComparison() {
@@ -257,8 +257,8 @@ function offerComparison() {
   const others = data.models.filter((other) => other !== model && other.source === model.source && other.target === model.target);
   const select = element("compare");
   const before = select.value;
-  select.replaceChildren(make("option", { value: "" }, "none"), ...others.map(({ id, name }) => make("option", { value: id }, name)));
-  select.value = others.some(({ id }) => id === before) ? before : "";
+  select.replaceChildren(make("option", { value: "" }, "none"), ...others.map(({ name }) => make("option", { value: name }, name)));
+  select.value = others.some(({ name }) => name === before) ? before : "";
   element("compare-choice").hidden = !others.length;
 }
 
@@ -290,8 +290,8 @@ async function download(event) {
   const form = event.target.value;
   if (!form) return;
   const [one, other] = state.columns.map((column) => ({ column, text: chosenOf(column, currentLine())?.text }));
-  const content = { q: currentLine().text, translation: one.text, model: one.column.model.id };
-  if (other) Object.assign(content, { compared: other.column.model.id, compared_translation: other.text });
+  const content = { q: currentLine().text, translation: one.text, model: one.column.model.name };
+  if (other) Object.assign(content, { compared: other.column.model.name, compared_translation: other.text });
   event.target.disabled = true;
   try {
     const answer = await ask(`alignment.${form}`, content);

@@ -74,7 +74,7 @@ class Errand {
 
 const remembered = new Map(); // hypotheses by model and line
 
-const keyOf = (model, line) => `${model.id}\n${line}`;
+const keyOf = (model, line) => `${model.name}\n${line}`;
 
 function recall(model, line) {
   return remembered.get(keyOf(model, line));
@@ -91,7 +91,7 @@ async function fetchLines(model, lines, alignment, signal) {
   const isKnown = (line) => recall(model, line) && (!alignment || recall(model, line)[0]?.alignment !== undefined);
   const missing = [...new Set(lines)].filter((line) => line.trim() && !isKnown(line));
   if (!missing.length) return;
-  const content = { q: missing, model: model.id, n_best: HYPOTHESES, alignment };
+  const content = { q: missing, model: model.name, n_best: HYPOTHESES, alignment };
   const answer = await (await ask("translate", content, signal)).json();
   answer.lines.forEach(([line], at) => {
     if (!alignment) for (const hypothesis of line?.hypotheses ?? []) delete hypothesis.alignment; // null: not asked for

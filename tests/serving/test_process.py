@@ -1,0 +1,172 @@
+"""`nmt serve` with a model: the same results as the command line and Python, its messages, and how it ends."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import nmt as toolkit
+from nmt.alignment.weights import AlignmentWeights
+from nmt.bundle.folder import Bundle
+from nmt.serving.engine import Engine, Setting
+from nmt.serving.server import HEADERS, bind
+from nmt.text.subwords import Subwords
+from tests.bundle.test_folder import TEXT, small_recipe
+from tests.commands import NMT, ROOT, bad, good, nmt, python
+
+LINES = ["a dog runs", "the cat", "", "a dog and a cat run and run"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that was not trained, whose outputs are short."""
+    folder = tmp_path_factory.mktemp("serve") / "model"
+    torch.manual_seed(1)
+    subwords = Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
+    Bundle.fresh(small_recipe(), subwords, subwords).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engine(model: Path) -> Engine:
+    return Engine([model, model], device="cpu")
+
+
+# --- a process ------------------------------------------------------------------------------------------------------
+
+
+def ask(port: int, path: str, content: object = None) -> tuple[dict[str, str], Any]:
+    """The headers and the JSON of an answer that must be good."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        body = None if content is None else json.dumps(content)
+        connection.request("GET" if body is None else "POST", path, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        text = response.read()
+        assert response.status == 200, text
+        return {name.lower(): value for name, value in response.getheaders()}, json.loads(text)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def served(*arguments: object) -> Iterator[tuple["subprocess.Popen[str]", int]]:
+    """A running `nmt serve`, and its port."""
+    command = [*NMT, "serve", *map(str, arguments), "--port", "0", "--device", "cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        address = re.fullmatch(r"nmt: serving 1 model on http://127\.0\.0\.1:(\d+) \(Ctrl-C stops\)\n", line)
+        assert address, line + process.stderr.read()
+        yield process, int(address[1])
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_it_agrees_with_the_command_and_python_and_finishes_what_it_accepted(model: Path) -> None:
+    written = good(nmt("translate", model, "--format", "jsonl", "--n-best", "3", stdin="\n".join(LINES).encode()))
+    by_command = [json.loads(line)["hypotheses"] for line in written.splitlines()]
+    translator = toolkit.load(model, device="cpu")
+    by_python = translator.translate(LINES, n_best=3)
+    with served(model, "--max-characters", "50000") as (process, port), ThreadPoolExecutor(1) as threads:
+        fields = {"source": "en", "target": "de", "n_best": 3, "alignment": True}
+        headers, texts = ask(port, "/translate", {"q": LINES, **fields})
+        long = {"q": "\n".join(["a dog and a cat"] * 400), "target": "de"}
+        answer = threads.submit(ask, port, "/translate", long)
+        time.sleep(0.2)
+        assert ask(port, "/health")[1] == {"status": "ok"}
+        assert not answer.done()
+        process.send_signal(signal.SIGTERM)
+        assert len(answer.result(60)[1]["translatedText"].splitlines()) == 400
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert '"POST /translate HTTP/1.1" 200' in errors
+    assert "Traceback" not in errors
+    assert HEADERS.items() <= headers.items()
+    by_http = [lines[0]["hypotheses"] if lines else [] for lines in texts["lines"]]
+    for command, python_, served_ in zip(by_command, by_python, by_http, strict=True):
+        if not python_.source:
+            continue
+        assert [item["text"] for item in command] == [item["text"] for item in served_]
+        assert [item.text for item in python_.hypotheses] == [item["text"] for item in served_]
+        for one, other, third in zip(command, served_, python_.hypotheses, strict=True):
+            assert one["score"] == pytest.approx(other["score"], abs=2e-4)
+            assert third.score == pytest.approx(other["score"], abs=2e-4)
+            assert one["log_probability"] == pytest.approx(other["log_probability"], abs=2e-4)
+            assert one["alignment"] == other["alignment"]["links"]
+
+
+def test_bad_options_and_models_are_refused_in_one_line(model: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("\nsecret", encoding="utf-8")
+    assert bad(nmt("serve", model, "--api-key-file", key), 1).startswith(f"{key} has no key")
+    assert "missing" in bad(nmt("serve", model, "--api-key-file", tmp_path / "missing"), 1)
+    assert "no-model" in bad(nmt("serve", tmp_path / "no-model", "--port", "0"), 1)
+    assert "no-device" in bad(nmt("serve", model, "--port", "0", "--device", "no-device"), 2)
+    with bind("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        listener.listen()
+        message = bad(nmt("serve", model, "--port", port), 1)
+    assert message.startswith(f"Cannot listen on 127.0.0.1, port {port}: ")
+    assert message.endswith("Choose others with --host and --port.")
+
+
+def test_without_the_extra_the_message_says_what_to_install(model: Path) -> None:
+    code = "import sys; sys.modules['uvicorn'] = None; sys.argv[0] = 'nmt'; from nmt.cli import main; main()"
+    message = bad(python(code, "serve", model), 2)
+    assert message == '`nmt serve` needs the package uvicorn: pip install "attentional-nmt[serve]".'
+
+
+# --- the engine -----------------------------------------------------------------------------------------------------
+
+
+def test_models_of_one_name_are_told_apart(engine: Engine) -> None:
+    assert [model.name for model in engine.models] == ["model", "model (2)"]
+    assert {(model.source, model.target, model.has_attention) for model in engine.models} == {("en", "de", True)}
+
+
+def test_each_sentence_of_a_line_is_translated_by_itself(engine: Engine) -> None:
+    sentences = ["The cat sees a dog.", "A dog sees the cat."]
+    [[line]] = engine.run(Setting(0, is_aligned=True), [" ".join(sentences)])
+    apart = engine.run(Setting(0), sentences)
+    assert line.text == " ".join(best.text for best, *_ in apart if best.text)
+    assert line.pair is not None
+    assert line.pair.alignment.source == tuple(" ".join(sentences).split())
+
+
+def test_a_beam_is_as_wide_as_the_list(engine: Engine) -> None:
+    for setting in (Setting(0, n_best=7), Setting(0, n_best=2, beam_size=3)):
+        [hypotheses] = engine.run(setting, ["the cat"])
+        assert len(hypotheses) == setting.n_best
+
+
+@pytest.mark.parametrize("weights", ["posterior", "attention"])
+def test_a_known_translation_is_scored_and_aligned(engine: Engine, model: Path, weights: AlignmentWeights) -> None:
+    translator, pair = toolkit.load(model, device="cpu"), ("the cat sees a dog", "die Katze sieht einen Hund")
+    expected = translator.align(pair) if weights == "posterior" else translator.score(pair)
+    [[line]] = engine.run(Setting(1, is_scored=True, is_aligned=True, posterior=weights == "posterior"), [pair])
+    assert line.pair is not None
+    assert np.allclose(line.pair.alignment.weights, expected.alignment, atol=1e-5)
+    assert line.pair.links == expected.links
+    assert line.score == pytest.approx(expected.score, abs=1e-4)
+
+
+def test_an_alignment_that_would_be_megabytes_is_left_out(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.serving.engine._MOST_WEIGHTS", 3)
+    [[line]] = engine.run(Setting(0, is_scored=True, is_aligned=True), [("a dog", "a cat")])
+    assert line.pair is None

@@ -47,9 +47,11 @@ def selected(command: str) -> Iterator[str]:
 
 def read_tests(file: Path) -> Iterator[tuple[str, bool]]:
     """Each test of a file, and whether it is slow; one whose parameters alone are slow is not."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    text = file.read_text(encoding="utf-8")
+    all_slow = "\npytestmark = pytest.mark.slow\n" in text
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield node.name, any(ast.unparse(mark) == "pytest.mark.slow" for mark in node.decorator_list)
+            yield node.name, all_slow or any(ast.unparse(mark) == "pytest.mark.slow" for mark in node.decorator_list)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -15,14 +14,12 @@ from typing import Any
 
 import pytest
 
-from nmt.comparison.measure import HeldOut
-from nmt.comparison.reported import measurements
-from nmt.comparison.smoke import PAIRS, UPDATES, smoke_recipe
+from nmt.comparison.held_out import HeldOut
+from nmt.comparison.reproduction import measurements
 from nmt.data.locators import load_corpus
-from nmt.errors import DataError, UsageError
+from nmt.errors import UsageError
 from nmt.evaluation import metrics
 from nmt.recipe import EXAMPLE_DATA, Recipe, changed_keys, leaves_data_open, load_recipe, parse_recipe, shipped_recipes
-from nmt.training.text import TrainingText
 from tests.commands import Running, bad, good, nmt
 from tests.training import toy
 
@@ -94,9 +91,8 @@ def test_reported_scores_stand_beside_ours(reproduced: tuple[Path, str], corpus:
     assert float(beam["difference"]) == pytest.approx(float(beam["ours"]) - 99, abs=0.011)
     assert beam["reported inside"] == "no"
     assert (elsewhere["difference"], elsewhere["reported inside"]) == ("–", "–")
-    assert "- Elsewhere was scored in another way or on other text: no difference is taken\n" in printed
+    assert "- Elsewhere, 50: table 3; scored in another way or on other text, so no difference is taken\n" in printed
     assert "- Beam, 99: table 2\n" in printed
-    assert "smoke" not in printed
 
 
 def test_the_record_has_all_that_is_printed_and_more(reproduced: tuple[Path, str]) -> None:
@@ -107,10 +103,8 @@ def test_the_record_has_all_that_is_printed_and_more(reproduced: tuple[Path, str
         assert score["signature"] in printed
         assert score["low"] <= score["ours"] <= score["high"] or score["metric"] != "AER"
     assert record["command"].startswith("nmt reproduce ")
-    assert record["smoke"] is None
     assert record["training"]["updates"] == 20
-    assert record["training"]["processor"] == record["machine"]["processor"]
-    assert record["training"]["threads"] == record["machine"]["threads"] == 1
+    assert f"- Scored on: {record['machine']}\n" in printed
     assert {"nmt", "torch", "sacrebleu", "Python"} == record["versions"].keys()
 
 
@@ -140,14 +134,6 @@ def test_a_finished_run_is_only_scored(reproduced: tuple[Path, str], tmp_path: P
     assert changed == {"reproduction.json"}  # its command
 
 
-def test_a_run_of_train_is_scored_without_a_machine(corpus: Path, tmp_path: Path) -> None:
-    path = write(tmp_path / "mine.yaml", tree(corpus, reported=REPORTED[:1], updates=4))
-    good(nmt("train", path, "--out", tmp_path / "run", "--threads", "1"))
-    printed = good(nmt("reproduce", path, "-o", tmp_path / "run", "--threads", "1"))
-    assert "4 updates, " in printed
-    assert "on a machine that was not recorded\n" in printed
-
-
 def test_an_interrupted_run_goes_on_by_the_same_command(corpus: Path, tmp_path: Path) -> None:
     validation = {"every": 60, "metrics": "perplexity"}
     settings = tree(corpus, reported=REPORTED[:1], updates=60, log_every=1, validation=validation)
@@ -160,7 +146,7 @@ def test_an_interrupted_run_goes_on_by_the_same_command(corpus: Path, tmp_path: 
     ended = running.finish()
     assert ended.returncode == 128 + signal.SIGINT
     assert ended.stdout == b""
-    assert ended.stderr.decode().endswith("is saved; the same command goes on.\n")
+    assert "saved" in ended.stderr.decode()
     good(nmt(*command))
     records = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     updates = [record["update"] for record in records if record["kind"] == "train"]
@@ -168,136 +154,17 @@ def test_an_interrupted_run_goes_on_by_the_same_command(corpus: Path, tmp_path: 
     assert json.loads((tmp_path / "run/reproduction.json").read_text())["training"]["updates"] == 60
 
 
-# --- smoke runs ---------------------------------------------------------------------------------------------------
-
-
-def test_a_smoke_run_does_every_step_and_warns(tmp_path: Path) -> None:
-    """From the command line, with gold links for guidance and for the error rate."""
-    narrow = [
-        "model.embedding=16",
-        "model.encoder.hidden=16",
-        "model.decoder.hidden=32",
-        "model.decoder.readout.size=16",
-    ]
-    sets = [word for setting in narrow for word in ("--set", setting)]
-    ended = nmt("reproduce", "quickstart", "--smoke", "--threads", "1", "-o", tmp_path / "run", *sets)
-    printed = good(ended)
-    assert f"**A smoke run (400 train, 50 valid, 50 test pairs, {UPDATES} updates): its scores say nothing" in printed
-    assert [(row["metric"], row["ours by"]) for row in rows(printed)] == [
-        ("BLEU", "beam 5, length penalty 1"),
-        ("AER", "posterior"),
-        ("AER", "attention"),
-    ]
-    assert "reported" not in rows(printed)[0]
-    steps = [line for line in ended.stderr.decode().splitlines() if line.startswith("== ")]
-    assert [step.split()[1] for step in steps] == ["fetch", "train:", "decode", "record:"]
-    record = json.loads((tmp_path / "run/reproduction.json").read_text())
-    assert record["smoke"] == f"400 train, 50 valid, 50 test pairs, {UPDATES} updates"
-    assert record["text"] == "sample:test[0:50] (en → de), 50 sentence pairs"
-    [file] = (tmp_path / "run/translations").iterdir()
-    assert len(file.read_text(encoding="utf-8").splitlines()) == PAIRS["test"]
-
-
-def test_a_smoke_run_without_a_folder_leaves_none(corpus: Path, tmp_path: Path) -> None:
-    path = write(tmp_path / "mine.yaml", tree(corpus))
-    ended = nmt("reproduce", path, "--smoke", "--json", "-q", cwd=tmp_path, TMPDIR=str(tmp_path))
-    assert json.loads(good(ended))["smoke"]
-    assert ended.stderr == b""
-    assert [file.name for file in tmp_path.iterdir()] == ["mine.yaml"]
-
-
-def test_a_smoke_recipe_changes_neither_model_nor_rules(corpus: Path) -> None:
-    recipe = parse_recipe(tree(corpus), "x")
-    small = smoke_recipe(recipe)
-    assert set(changed_keys_of(small, recipe)) == {
-        *(f"data.{split}" for split in PAIRS),
-        *(f"training.{key}" for key in ("epochs", "updates", "log_every")),
-        *(f"training.validation.{key}" for key in ("every", "patience")),
-        "subwords.size",
-    }
-    assert small.data.train == f"{corpus}/train.{{src,tgt}}[0:400]"
-
-
-def changed_keys_of(one: Recipe, other: Recipe) -> list[str]:
-    """The dotted keys at which two recipes differ."""
-
-    def flat(value: Any, at: str) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            return {at: value}
-        return {path: leaf for key in value for path, leaf in flat(value[key], f"{at}.{key}".strip(".")).items()}
-
-    first, second = (flat(recipe.model_dump(), "") for recipe in (one, other))
-    return [key for key in first if first[key] != second[key]]
-
-
-@pytest.mark.parametrize(("rows", "expected"), [("", "[0:400]"), ("[:90]", "[0:90]"), ("[100:]", "[100:500]")])
-def test_a_smoke_recipe_takes_the_first_of_the_rows(corpus: Path, rows: str, expected: str) -> None:
-    own = tree(corpus)
-    own["data"]["train"] = f"{corpus}/train{rows}"
-    assert smoke_recipe(parse_recipe(own, "x")).data.train == f"{corpus}/train{expected}"
-
-
-@pytest.mark.parametrize(("rows", "expected"), [("", "[0:400]"), ("[:90]", "[0:90]")])
-def test_a_smoke_recipe_streams_the_first_rows_of_a_data_set(
-    corpus: Path, tmp_path: Path, rows: str, expected: str
-) -> None:
-    sides = [(corpus / f"train.{side}").read_text().splitlines() for side in ("src", "tgt")]
-    lines = [json.dumps({"src": source, "tgt": target}) for source, target in zip(*sides, strict=True)]
-    (tmp_path / "train.jsonl").write_text("\n".join(lines))
-    own = tree(corpus)
-    own["data"]["train"] = f"hf:{tmp_path}:train{rows}"
-    assert smoke_recipe(parse_recipe(own, "x")).data.train == f"hf:{tmp_path}:train{expected}"
-
-
-def test_a_smoke_recipe_takes_the_first_pairs_of_each_corpus_of_a_mixture(corpus: Path) -> None:
-    own = tree(corpus)
-    back = {"corpus": own["data"]["train"], "weight": 0.5, "tag": "<BT>"}
-    own["data"]["train"] = [f"{corpus}/train[100:]", back]
-    small = smoke_recipe(parse_recipe(own, "x"))
-    assert [str(item) for item in small.data.corpora] == [
-        f"{corpus}/train[100:300]",
-        f"<BT> {corpus}/train.{{src,tgt}}[0:200] x 0.5",
-    ]
-    assert len(TrainingText.load(small).subwords(small)[0]) == small.subwords.size
-
-
-@pytest.mark.parametrize(("links", "expected"), [("hmm", "hmm"), ("file", "hmm"), ("gold", "gold")])
-def test_a_smoke_recipe_is_guided_by_links_of_its_own_text(corpus: Path, links: str, expected: str) -> None:
-    own = tree(corpus)
-    if links == "gold":
-        own["data"] = {"source": "en", "target": "de", "train": "sample:train", "valid": "sample:valid", "test": None}
-    own["training"]["guided_alignment"] = {"links": f"{corpus}/train.align" if links == "file" else links}
-    guided = smoke_recipe(parse_recipe(own, "x")).training.guided_alignment
-    assert guided is not None
-    assert guided.links == expected
-
-
-@pytest.mark.parametrize("kind", ["unigram", "bpe", "char", "word"])
-@pytest.mark.parametrize("joint", [True, False])
-@pytest.mark.parametrize("byte_fallback", [True, False])
-def test_a_smoke_vocabulary_is_one_that_the_text_allows(kind: str, joint: bool, byte_fallback: bool) -> None:
-    from nmt.training.text import TrainingText
-
-    data = {"source": "de", "target": "en", "train": "sample:train", "valid": "sample:valid"}
-    subwords = {"kind": kind, "size": 30_000, "joint": joint, "byte_fallback": byte_fallback}
-    small = smoke_recipe(parse_recipe({"name": "x", "data": data, "subwords": subwords}, "x"))
-    source, target = TrainingText.load(small).subwords(small)
-    assert len(source) == len(target) == small.subwords.size
-
-
 # --- what cannot be done ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("split", ["test", "train"])
-def test_text_that_is_not_at_hand_is_told_before_any_work(corpus: Path, tmp_path: Path, split: str) -> None:
+def test_text_that_is_not_at_hand_is_told_with_what_the_recipe_says(corpus: Path, tmp_path: Path, split: str) -> None:
     own = tree(corpus)
     own["data"][split] = f"{tmp_path}/nosuch"
     path = write(tmp_path / "mine.yaml", own)
-    for options in ([], ["--smoke"]):
-        ended = nmt("reproduce", path, "-o", tmp_path / "run", "-q", *options)
-        sentence = bad(ended, 1)
-        assert sentence.startswith(f"There is no file {tmp_path}/nosuch")
-        assert sentence.endswith(f"What the recipe needs: `nmt recipe show {path}`.")
+    sentence = bad(nmt("reproduce", path, "-o", tmp_path / "run", "-q"), 1)
+    assert sentence.startswith(f"There is no file {tmp_path}/nosuch")
+    assert sentence.endswith(f"What the recipe needs: `nmt recipe show {path}`.")
     assert not (tmp_path / "run").exists()
 
 
@@ -332,13 +199,13 @@ def test_what_can_never_be_scored_is_refused_before_training(
     own["data"]["test"] = f"{corpus}/valid"
     recipe = parse_recipe(own, "x")
     with pytest.raises(UsageError, match=problem):
-        measurements(recipe, HeldOut.load(recipe, "test", None))
+        measurements(recipe, HeldOut.load(recipe, "test"))
 
 
 def test_what_was_reported_can_be_left_out(corpus: Path, tmp_path: Path) -> None:
     path = write(tmp_path / "mine.yaml", tree(corpus))
     own = load_recipe(path, ["reported=[]", f"data.test={corpus}/valid"])
-    [wanted] = measurements(own, HeldOut.load(own, "test", None))
+    [wanted] = measurements(own, HeldOut.load(own, "test"))
     assert (wanted.metric, wanted.scoring, wanted.decoding, wanted.reported) == ("bleu", "cased", own.decoding, None)
 
 
@@ -351,7 +218,7 @@ def test_an_aer_needs_attention_and_so_do_replaced_words(corpus: Path) -> None:
         own["model"]["attention"]["score"] = {"kind": "none"}
         recipe = parse_recipe(own, "x")
         with pytest.raises(UsageError, match=problem):
-            measurements(recipe, HeldOut.load(recipe, "test", None))
+            measurements(recipe, HeldOut.load(recipe, "test"))
 
 
 # --- recipes ------------------------------------------------------------------------------------------------------
@@ -399,56 +266,20 @@ def test_each_reported_score_is_in_the_tables_of_results(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(shipped_recipes()))
-def test_every_shipped_recipe_passes_a_smoke_run(
-    name: str, corpora: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """On its own text if that is at hand, else on the embedded sample; from random weights, since its parent is not at hand."""
-    if leaves_data_open(shipped_recipes()[name]):
-        pytest.skip("has no corpus of its own")
-    monkeypatch.setenv("NMT_CORPORA", str(corpora))
-    recipe = load_recipe(shipped_recipes()[name])
-    data = recipe.data
-    options = [] if recipe.training.pretrained is None else ["--set", "training.pretrained=null"]
-    if len(texts := data.texts(data.test)) > 1:  # one of the languages of a model
-        first = texts[0].model_dump(mode="json", by_alias=True)
-        options += ["--set", f"data.test={json.dumps([first])}"]
-    try:
-        for text in (*data.corpora, *data.texts(data.valid), *data.texts(data.test)):
-            source, target = data.direction(text)
-            load_corpus(text.corpus, source=source, target=target, fetch=False)
-    except DataError:
-        settings = {"source": "en", "target": "de", "train": "sample:train", "valid": "sample:valid"}
-        for key, value in {**settings, "test": "sample:test"}.items():
-            options += ["--set", f"data.{key}={value}"]
-    printed = good(nmt("reproduce", name, "--smoke", "--threads", "1", *options, NMT_CORPORA=str(corpora)))
-    assert "A smoke run" in printed
+def test_every_shipped_recipe_trains_and_is_scored(name: str, tmp_path: Path) -> None:
+    """Its model and its rules, for three updates on the embedded sample."""
+    texts = {"train": "sample:train[:1000]", "valid": "sample:valid[:20]", "test": "sample:test[:20]"}
+    changes = {
+        "data": {"source": "en", "target": "de", **texts},
+        "subwords.size": 400,
+        "subwords.kind": "bpe",
+        "training.pretrained": None,
+        "training.updates": 3,
+        "training.epochs": 1,
+        "training.validation.every": 3,
+        "reported": [{**REPORTED[0], "scoring": "cased"}],
+    }
+    options = [word for key, value in changes.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    printed = good(nmt("reproduce", name, "--threads", "1", "-o", tmp_path / "run", *options))
+    assert rows(printed)[0]["reported by"] == "Greedy"
     assert all(row["ours"] != "–" for row in rows(printed))
-
-
-@pytest.mark.parametrize("option", [[], ["-o", "run"]])
-def test_a_smoke_run_that_is_stopped_promises_only_what_it_keeps(
-    corpus: Path, tmp_path: Path, option: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from nmt.cli import app
-    from nmt.training import trainer
-
-    def stopped(*_: object, **__: object) -> None:
-        raise trainer.Interrupted("The state is saved.", signal.SIGINT)
-
-    path = write(tmp_path / "mine.yaml", tree(corpus))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(trainer, "train", stopped)
-    printed = io.StringIO()
-    monkeypatch.setattr("sys.stderr", printed)
-    with pytest.raises(SystemExit) as ending:
-        app(["reproduce", str(path), "--smoke", "-q", *option])
-    assert ending.value.code == 128 + signal.SIGINT
-    assert ("the same command goes on" in printed.getvalue()) == bool(option)
-
-
-@pytest.mark.slow
-def test_several_processes_reproduce_too(corpus: Path, tmp_path: Path) -> None:
-    path = write(tmp_path / "mine.yaml", tree(corpus))
-    printed = good(nmt("reproduce", path, "-o", tmp_path / "run", "--processes", "2"))
-    assert "2 processes of " in printed
-    assert json.loads((tmp_path / "run/trained.json").read_text())["processes"] == 2

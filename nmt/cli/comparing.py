@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.options import Device, Quiet, Split, argument, machine_option, option, set_up
-from nmt.cli.training_progress import TrainingProgress, say
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import with_progress
-from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
-    from nmt.comparison.measure import HeldOut
+    from nmt.comparison.held_out import HeldOut
+    from nmt.comparison.measure import LengthScore
     from nmt.comparison.plan import Candidate
-    from nmt.comparison.runs import Share
-    from nmt.comparison.table import Row, Table
+    from nmt.comparison.runs import Machine
+    from nmt.comparison.table import Row
 
 
 def compare(
@@ -73,35 +72,48 @@ def compare(
     names = [candidate.name for candidate in candidates]
     if baseline is not None and (baseline not in names or len(names) < 2):
         raise UsageError(f"--baseline {baseline} must be one of two or more recipes, which are {', '.join(names)}.")
-    plan.check_folder(candidates)
+    for candidate in candidates:
+        plan.check_same_recipe(candidate.recipe, candidate.run)
     set_up(quiet=quiet)
-    from nmt.comparison.measure import HeldOut
-    from nmt.comparison.runs import Share, check_runs, stoppable, train_all
+    from nmt.comparison.held_out import HeldOut
+    from nmt.comparison.runs import Machine, check_runs, stoppable, train_all
+    from nmt.comparison.table import Table, with_p_values
     from nmt.runtime.cores import at_most_cores, usable_cores
     from nmt.runtime.device import choose_device, processor
+    from nmt.runtime.files import write_content
 
-    each = max(1, usable_cores() // jobs) if threads is None else at_most_cores(threads)
-    share = Share(jobs, each, device, processor(choose_device(device)))
-    with plan.locked(out) as lock, stoppable():
+    def say(line: str) -> None:
+        if not quiet:
+            typer.echo(line, err=True)
+
+    threads = max(1, usable_cores() // jobs) if threads is None else at_most_cores(threads)
+    machine = Machine(jobs, threads, device, processor(choose_device(device)))
+    with plan.locked(out), stoppable():
         check_runs(candidates)
         text = HeldOut.load(candidates[0].recipe, split, aligned)  # fails before any work is done
-        plan.write_recipes(candidates)
-        trained = sum(candidate.marker.is_file() for candidate in candidates)
-        with TrainingProgress(len(candidates), trained, quiet=quiet) as watch:
-            problems = train_all(candidates, share, watch, inherited=[lock])
-        rows = _measured(candidates, problems, text, share, quiet=quiet)
-        table = _table(rows, text, share, baseline)
-        _write(table, out)
+        problems = train_all(candidates, machine, say)
+        rows = _measured(candidates, problems, text, machine, say, quiet=quiet)
+        if baseline is not None:
+            rows = with_p_values(rows, baseline, text.corpus)
+        description = f"{machine.processor}; trainings at a time: {jobs}, CPU threads of each: {threads}, "
+        description += f"of measuring: {jobs * threads}"
+        table = Table(rows, *text.describe(), description, shlex.join(["nmt", *sys.argv[1:]]), baseline)
+        write_content(out / "table.json", table.json())
+        write_content(out / "table.md", table.markdown())
+        _plot(rows, out / "by-length.png")
     typer.echo(table.markdown(), nl=False)
     if any(row.problem for row in rows):
         raise typer.Exit(1)
 
 
-# --- measuring and writing --------------------------------------------------------------------------------------
-
-
 def _measured(
-    candidates: Sequence[Candidate], problems: dict[str, str], text: HeldOut, share: Share, *, quiet: bool
+    candidates: Sequence[Candidate],
+    problems: dict[str, str],
+    text: HeldOut,
+    machine: Machine,
+    say: Callable[[str], None],
+    *,
+    quiet: bool,
 ) -> list[Row]:
     """Measure the candidates one at a time, each with all resources."""
     import torch
@@ -111,58 +123,35 @@ def _measured(
     from nmt.runtime.cores import usable_cores
     from nmt.runtime.device import choose_device
 
-    torch.set_num_threads(min(share.threads * share.jobs, usable_cores()))
-    machine, device = f"{share.processor}, {share.threads * share.jobs}", choose_device(share.device)
-
-    def progress(name: str, items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
-        return with_progress(items, f"{name}: {what}", total, quiet=quiet)
-
+    threads = machine.threads * machine.jobs
+    torch.set_num_threads(min(threads, usable_cores()))
+    described, device = f"{machine.processor}, {threads}", choose_device(machine.device)
     rows = []
     for candidate in candidates:
         problem, figures = problems.get(candidate.name), None
         try:
-            if problem is None and (figures := saved_figures(candidate, text, machine)) is None:
-                say(f"{candidate.name}: measuring", quiet=quiet)
-                watch = partial(progress, candidate.name)
-                figures = measure(candidate, text, machine, device=device, progress=watch)
+            if problem is None and (figures := saved_figures(candidate, text, described)) is None:
+                say(f"{candidate.name}: measuring")
+                figures = measure(
+                    candidate, text, described, device=device, progress=partial(with_progress, quiet=quiet)
+                )
         except (DataError, UsageError) as error:
             problem = str(error)
         rows.append(Row(candidate, figures, problem))
     return rows
 
 
-def _table(rows: list[Row], text: HeldOut, share: Share, baseline: str | None) -> Table:
-    from nmt.comparison.table import Table, with_p_values
-
-    name = f"{_short(text.corpus.name)} ({' → '.join(text.corpus.languages)}), {counted(len(text.corpus), 'sentence pair')}"
-    aligned = f"{_short(text.aligned.name)} ({counted(len(text.aligned), 'sentence pair')})" if text.gold else None
-    machine = f"{share.processor}; trainings at a time: {share.jobs}, CPU threads of each: {share.threads}, "
-    machine += f"of measuring: {share.jobs * share.threads}"
-    command = shlex.join(["nmt", *map(_short, sys.argv[1:])])
-    if baseline is not None:
-        rows = with_p_values(rows, baseline, text.corpus)
-    return Table(rows, name, aligned, machine, command, baseline)
-
-
-def _short(argument: str) -> str:
-    """Shorten absolute paths in an argument to file names."""
-    key, equals, value = argument.rpartition("=")
-    return f"{key}{equals}{Path(value).name}" if Path(value).is_absolute() else argument
-
-
-def _write(table: Table, folder: Path) -> None:
+def _plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw BLEU by length of the source, if there are figures."""
     from nmt.comparison.table import describe
     from nmt.plotting.by_length import Line, plot_by_length
-    from nmt.runtime.files import write_content
 
-    write_content(folder / "table.json", table.json())
-    write_content(folder / "table.md", table.markdown())
-    lines, buckets, counts = [], [], []
-    for row in table.rows:
+    lines: list[Line] = []
+    buckets: tuple[LengthScore, ...] = ()
+    for row in rows:
         if row.figures is not None:
-            score, *others = describe(row.candidate.recipe).values()
-            lines.append(Line(row.candidate.name, [item.bleu for item in row.figures.by_length], score, str(others)))
-            buckets = [str(item) for item in row.figures.by_length]
-            counts = [item.sentences for item in row.figures.by_length]
+            score, *further = describe(row.candidate.recipe).values()
+            buckets = row.figures.by_length
+            lines.append(Line(row.name, [bucket.bleu for bucket in buckets], score, str(further)))
     if lines:
-        plot_by_length(lines, buckets, counts, folder / "by-length.png")
+        plot_by_length(lines, list(map(str, buckets)), [bucket.sentences for bucket in buckets], path)

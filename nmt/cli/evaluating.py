@@ -124,7 +124,7 @@ def evaluate(
         raise UsageError("--language is that of --hyp; that of what a MODEL writes is known: leave it out.")
     else:
         from nmt.comparison.evaluation import evaluate as evaluate_model
-        from nmt.comparison.measure import held_out_texts
+        from nmt.comparison.held_out import held_out_texts
 
         bundles = load_models(models, device)
         texts = held_out_texts(bundles[0].recipe, split, to)

@@ -8,7 +8,8 @@ from typing import Any, Unpack
 import torch
 
 from nmt.alignment.gold import gold_links
-from nmt.comparison.measure import WithProgress, forced_error_rate, held_out_texts
+from nmt.comparison.held_out import held_out_texts
+from nmt.comparison.measure import WithProgress, forced_error_rate
 from nmt.comparison.translation_scores import Evaluation
 from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.loading import Folder, load

@@ -1,28 +1,237 @@
-"""The record of a reproduction: reported scores beside ours, and all that ours depend on, as JSON and as Markdown."""
+"""The scores of a recipe's trained model, measured as others measured theirs, beside the scores that they reported."""
 
 from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.comparison.measure import HeldOut, training_figures
-from nmt.comparison.plan import TRAINED
-from nmt.comparison.reported import ReproducedScore
+from nmt.comparison.held_out import HeldOut
+from nmt.comparison.measure import WithProgress, forced_error_rate, tokenizer_of
 from nmt.comparison.table import NONE, TableColumn, markdown_table
+from nmt.data.corpus import ParallelCorpus
+from nmt.decoding.translator import Translator
+from nmt.errors import UsageError
+from nmt.evaluation import metrics
+from nmt.recipe import DecodingConfig, Recipe, ReportedScore, change_decoding
 from nmt.runtime.files import write_content
-from nmt.runtime.json_files import read_json
 from nmt.runtime.wording import counted
 
 RECORD = "reproduction.json"
 """The file of a run folder that holds all that was measured, and how."""
-_OF_REPORTED = ("reported by", "reported", "difference", "reported inside")
-"""Columns of the table that need a reported score."""
+TRANSLATIONS = "translations"
+"""The folder in a run folder with the translations that were scored, one file for each way to decode."""
+_NAMES = {"bleu": "BLEU", "chrf": "chrF", "aer": "AER"}
+_RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One score to measure: a metric, how to compute it, and how to decode or align.
+
+    Attributes:
+        metric: `bleu`, `chrf` or `aer`.
+        scoring: as in `ReportedScore`, or `gold links`; `other` is measured as `cased`.
+        decoding: of the search; None for the alignment error rate.
+        replace_unknown: whether unknown words are replaced by aligned source words.
+        weights: `posterior` or `attention`, for the alignment error rate.
+        reported: the score to compare with; None if no one reported one.
+    """
+
+    metric: str
+    scoring: str
+    decoding: DecodingConfig | None = None
+    replace_unknown: bool = False
+    weights: str = "posterior"
+    reported: ReportedScore | None = None
+
+    @classmethod
+    def like(cls, reported: ReportedScore, recipe: Recipe) -> Measurement:
+        """The measurement that a reported score compares with."""
+        if reported.metric == "aer":
+            scoring = "other" if reported.scoring == "other" else "gold links"
+            return cls("aer", scoring, weights=reported.weights, reported=reported)
+        search = reported.decoding
+        changes = {key: value for key in ("beam_size", "length_penalty") if (value := getattr(search, key)) is not None}
+        decoding = change_decoding(recipe.decoding, changes, f"{recipe.name}, reported of {reported.system}")
+        return cls(reported.metric, reported.scoring, decoding, search.replace_unknown, reported=reported)
+
+    @property
+    def way(self) -> str:
+        """How to decode or align, in words."""
+        if self.decoding is None:
+            return self.weights
+        return self.decoding.way + (", unknown words replaced" if self.replace_unknown else "")
+
+    @property
+    def file(self) -> str:
+        """Where the translations are saved, relative to the run folder."""
+        return f"{TRANSLATIONS}/{self.way.replace(',', '').replace(' ', '-')}.txt"
+
+
+@dataclass(frozen=True)
+class ReproducedScore:
+    """A score of our model beside the reported one; None where there is none.
+
+    Attributes:
+        system, reported, source: who reported which score, and where it can be read.
+        metric: `BLEU`, `chrF` or `AER`.
+        scoring: how it was computed, as in `ReportedScore`.
+        way: how we decoded or aligned.
+        ours, low, high: our score, and the ends of its 95 % bootstrap interval.
+        signature: sacreBLEU's signature; for AER the counts behind it.
+        translations: name of the file of our translations in the run folder.
+        difference: ours minus the reported score; None if they are not of one kind.
+        inside: whether the reported score lies in our interval; None if they are not of one kind.
+    """
+
+    system: str | None
+    metric: str
+    scoring: str
+    way: str
+    reported: float | None
+    source: str | None
+    ours: float
+    low: float
+    high: float
+    signature: str
+    translations: str | None
+    difference: float | None
+    inside: bool | None
+
+    @classmethod
+    def of(cls, wanted: Measurement, ours: float, low: float, high: float, signature: str) -> ReproducedScore:
+        """Our score of a measurement beside the reported one."""
+        reported = wanted.reported
+        value = reported.value if reported else None
+        comparable = None if wanted.scoring == "other" else value
+        return cls(
+            system=reported.system if reported else None,
+            metric=_NAMES[wanted.metric],
+            scoring=wanted.scoring,
+            way=wanted.way,
+            reported=value,
+            source=reported.source if reported else None,
+            ours=ours,
+            low=low,
+            high=high,
+            signature=signature,
+            translations=None if wanted.decoding is None else wanted.file,
+            difference=None if comparable is None else ours - comparable,
+            inside=None if comparable is None else low <= comparable <= high,
+        )
+
+
+# --- measuring --------------------------------------------------------------------------------------------------
+
+
+def measurements(recipe: Recipe, text: HeldOut) -> list[Measurement]:
+    """What to measure of a recipe's model: each reported score, and BLEU and the alignment error rates if none was reported.
+
+    Raises:
+        UsageError: a score was reported that this text, this model or this installation does not allow.
+    """
+    wanted = [Measurement.like(reported, recipe) for reported in recipe.reported]
+    if not any(measurement.metric == "bleu" for measurement in wanted):
+        wanted.insert(0, Measurement("bleu", "cased", recipe.decoding))
+    if text.gold is not None and recipe.model.has_attention:
+        reported = {measurement.weights for measurement in wanted if measurement.metric == "aer"}
+        missing = [weights for weights in ("posterior", "attention") if weights not in reported]
+        wanted += [Measurement("aer", "gold links", weights=weights) for weights in missing]
+    for measurement in wanted:
+        _check(measurement, recipe, text)
+    return wanted
+
+
+def _check(wanted: Measurement, recipe: Recipe, text: HeldOut) -> None:
+    """Raise UsageError for what would fail only after training."""
+    if wanted.metric != "aer":
+        if wanted.replace_unknown and not recipe.model.has_attention:
+            raise UsageError(f"{recipe.name}: unknown words cannot be replaced, because its model has no attention.")
+        metrics.check_tokenizer(_tokenizer(wanted, recipe, text.corpus))
+        _form(wanted, text.corpus, ["a"])
+    elif text.gold is None or not recipe.model.has_attention:
+        what = "its model has no attention" if text.gold is not None else "no gold links are known for its text"
+        raise UsageError(
+            f"{recipe.name}: an alignment error rate is reported, but {what}; --set reported=[] leaves it out."
+        )
+
+
+def measure_scores(
+    translator: Translator,
+    run: Path,
+    recipe: Recipe,
+    text: HeldOut,
+    wanted: Sequence[Measurement],
+    *,
+    progress: WithProgress[Any],
+) -> list[ReproducedScore]:
+    """Translate the test text in each way that is wanted, save the translations in the run folder, and score them.
+
+    Raises:
+        DataError: the translations cannot be written, or a gold link lies beyond its sentences.
+        UsageError: the model does not allow a measurement.
+    """
+    translations: dict[str, list[str]] = {}
+    scores = []
+    for measurement in wanted:
+        if measurement.decoding is None:
+            scores.append(_alignment_score(measurement, translator, text, progress))
+            continue
+        if measurement.file not in translations:
+            results = translator.stream(
+                text.corpus.source,
+                decoding=measurement.decoding,
+                alignments=measurement.replace_unknown,
+                replace_unknown={} if measurement.replace_unknown else None,
+            )
+            lines = [result.text for result in progress(results, measurement.way, len(text.corpus))]
+            translations[measurement.file] = lines
+            write_content(run / measurement.file, "".join(f"{line}\n" for line in lines))
+        scores.append(_text_score(measurement, recipe, translations[measurement.file], text.corpus))
+    return scores
+
+
+def _text_score(wanted: Measurement, recipe: Recipe, lines: list[str], text: ParallelCorpus) -> ReproducedScore:
+    """BLEU or chrF of translations, scored as the reported system was."""
+    [score] = metrics.evaluate(
+        _form(wanted, text, lines),
+        _form(wanted, text, list(text.target)),
+        metrics=[wanted.metric],
+        bootstrap=_RESAMPLES,
+        tokenize=_tokenizer(wanted, recipe, text),
+        lowercase=wanted.scoring.startswith("lowercased"),
+    )
+    middle, margin = score.score if score.mean is None else score.mean, score.margin or 0.0
+    return ReproducedScore.of(wanted, score.score, middle - margin, middle + margin, score.signature)
+
+
+def _form(wanted: Measurement, text: ParallelCorpus, lines: list[str]) -> list[str]:
+    """The lines as they are scored. Raises UsageError if sacremoses is needed but not installed."""
+    return metrics.published_form(lines, text.languages[1]) if wanted.scoring == "published" else lines
+
+
+def _tokenizer(wanted: Measurement, recipe: Recipe, text: ParallelCorpus) -> str:
+    splits_at_spaces = wanted.scoring in ("tokens", "lowercased-tokens", "published")
+    return "none" if splits_at_spaces else tokenizer_of(recipe, text)
+
+
+def _alignment_score(
+    wanted: Measurement, translator: Translator, text: HeldOut, progress: WithProgress[Any]
+) -> ReproducedScore:
+    """The alignment error rate of the links of forced decoding, in percent."""
+    aligner = translator.with_options(posterior=wanted.weights == "posterior")
+    errors = forced_error_rate(aligner, text.aligned, text.gold or [], bootstrap=_RESAMPLES, progress=progress)
+    low, high = errors.interval or (errors.aer, errors.aer)
+    return ReproducedScore.of(wanted, 100 * errors.aer, 100 * low, 100 * high, str(errors))
+
+
+# --- the record -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -31,9 +240,8 @@ class Reproduction:
 
     Attributes:
         text, aligned: the test text, and that of the alignment error rate, in words.
-        training: epochs, updates and seconds of training, and the machine (None if not recorded).
-        machine: processor and threads of decoding.
-        smoke: what a smoke run was limited to; None for a complete run.
+        training: epochs, updates and seconds of training.
+        machine: what scored the model, in words.
     """
 
     recipe: str
@@ -41,13 +249,12 @@ class Reproduction:
     text: str
     aligned: str | None
     training: dict[str, Any]
-    machine: dict[str, Any]
+    machine: str
     command: str
-    smoke: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {**asdict(self), "scores": [score.to_dict() for score in self.scores], "versions": _versions()}
+        return {**asdict(self), "versions": _versions()}
 
     def save(self, run: Path) -> None:
         """Write the record into the run folder. Raises DataError."""
@@ -55,61 +262,53 @@ class Reproduction:
 
     def markdown(self) -> str:
         """The table, and below it what the scores depend on."""
-        warning = f"**A smoke run ({self.smoke}): its scores say nothing about the recipe.**"
-        blocks = [f"# {self.recipe}: reported and achieved", *([warning] if self.smoke else []), self._table()]
-        return "\n\n".join([*blocks, self._circumstances()]) + "\n"
+        return "\n\n".join([f"# {self.recipe}: reported and achieved", self._table(), self._circumstances()]) + "\n"
 
     def _table(self) -> str:
         """One row per score; without columns of what was reported if nothing was."""
         scores = self.scores
-        columns = [
-            TableColumn("reported by", [score.system or NONE for score in scores], "left"),
+        ours = [
             TableColumn("metric", [score.metric for score in scores], "left"),
             TableColumn("scoring", [score.scoring for score in scores], "left"),
             TableColumn("ours by", [score.way for score in scores], "left"),
-            TableColumn("reported", [_number(score.reported) for score in scores]),
-            TableColumn("ours", [_number(score.ours) for score in scores]),
-            TableColumn("difference", [_number(score.difference, "{:+.2f}") for score in scores]),
+            TableColumn("ours", [f"{score.ours:.2f}" for score in scores]),
             TableColumn("95 % interval", [f"{score.low:.2f} to {score.high:.2f}" for score in scores]),
-            TableColumn("reported inside", [_inside(score) for score in scores]),
         ]
-        is_compared = any(score.system for score in scores)
-        return markdown_table([item for item in columns if is_compared or item.heading not in _OF_REPORTED])
+        if not any(score.system for score in scores):
+            return markdown_table(ours)
+        inside = {None: NONE, True: "yes", False: "no"}
+        return markdown_table(
+            [
+                TableColumn("reported by", [score.system or NONE for score in scores], "left"),
+                *ours[:3],
+                TableColumn("reported", [_number(score.reported, "{:.2f}") for score in scores]),
+                ours[3],
+                TableColumn("difference", [_number(score.difference, "{:+.2f}") for score in scores]),
+                ours[4],
+                TableColumn("reported inside", [inside[score.inside] for score in scores]),
+            ]
+        )
 
     def _circumstances(self) -> str:
         """The list below the table."""
-        training, seconds = self.training, self.training["training_seconds"]
-        extent = f"{counted(training['epochs'], 'epoch')}, {counted(training['updates'], 'update')}"
+        seconds = self.training["training_seconds"]
         duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
-        kinds = [score.way if score.metric == "AER" else score.scoring for score in self.scores]
         lines = [f"Text: {self.text}" + (f"; alignments: {self.aligned}" if self.aligned else "")]
-        lines += dict.fromkeys(
-            f"{score.metric}, {kind}: {score.signature}" for score, kind in zip(self.scores, kinds, strict=True)
-        )
-        lines += [f"{score.system}, {score.reported:g}: {score.source}" for score in self.scores if score.system]
-        if others := [score.system for score in self.scores if score.system and score.scoring == "other"]:
-            were = f"{' and '.join(others)} {'was' if len(others) == 1 else 'were'}"
-            lines.append(f"{were} scored in another way or on other text: no difference is taken")
+        for score in self.scores:
+            kind = score.way if score.metric == "AER" else score.scoring
+            lines.append(f"{score.metric}, {kind}: {score.signature}")
+        for score in self.scores:
+            if score.system:
+                compared = "; scored in another way or on other text, so no difference is taken"
+                lines.append(
+                    f"{score.system}, {score.reported:g}: {score.source}{compared if score.scoring == 'other' else ''}"
+                )
         lines += [
-            f"Training: {extent}, {duration} on {_machine(training)}",
-            f"Decoding: {_machine(self.machine)}",
+            f"Training: {counted(self.training['epochs'], 'epoch')}, {counted(self.training['updates'], 'update')}, {duration}",
+            f"Scored on: {self.machine}",
             f"Versions: {', '.join(f'{name} {number}' for name, number in _versions().items())}",
         ]
-        return "\n".join(f"- {line}" for line in lines)
-
-
-def describe_text(text: HeldOut) -> tuple[str, str | None]:
-    """The test text, and the one with gold links, in words."""
-    corpus = f"{text.corpus.name} ({' → '.join(text.corpus.languages)}), {counted(len(text.corpus), 'sentence pair')}"
-    if text.gold is None:
-        return corpus, None
-    return corpus, f"{text.aligned.name}, {counted(len(text.aligned), 'sentence pair')}"
-
-
-def training_record(run: Path) -> dict[str, Any]:
-    """Extent and time of training from the log of a run, and the machine from its mark. Raises DataError."""
-    machine = read_json(run / TRAINED)
-    return {**training_figures(run), **{key: machine.get(key) for key in ("processor", "threads", "processes")}}
+        return "\n".join(f"- {line}" for line in dict.fromkeys(lines))
 
 
 def _versions() -> dict[str, str]:
@@ -117,17 +316,5 @@ def _versions() -> dict[str, str]:
     return {"nmt": __version__, **packages, "Python": platform.python_version()}
 
 
-def _number(value: float | None, form: str = "{:.2f}") -> str:
+def _number(value: float | None, form: str) -> str:
     return NONE if value is None else form.format(value)
-
-
-def _inside(score: ReproducedScore) -> str:
-    return NONE if score.is_inside is None else "yes" if score.is_inside else "no"
-
-
-def _machine(machine: Mapping[str, Any]) -> str:
-    """Processor, processes and threads, in words."""
-    if machine["processor"] is None:
-        return "a machine that was not recorded"
-    processes, threads = machine.get("processes") or 1, counted(machine["threads"], "thread")
-    return f"{machine['processor']}, {f'{processes} processes of ' if processes > 1 else ''}{threads}"

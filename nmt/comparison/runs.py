@@ -8,17 +8,20 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from nmt.comparison.plan import Candidate, mark_trained
 from nmt.errors import DataError, NmtError
+from nmt.recipe import dump_recipe
+from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_records
+from nmt.runtime.wording import perplexity
 from nmt.training.folder import check_untrained
-from nmt.training.log import METRICS
+from nmt.training.log import METRICS, validation_scores
 from nmt.training.stopping import ending_signals, handling
 
 POLL = 0.5
@@ -26,19 +29,9 @@ POLL = 0.5
 _PATIENCE = 120
 """Seconds a process may take to save its state when it is stopped."""
 
-Record = Mapping[str, Any]
-
-
-class Watcher(Protocol):
-    """Receives the progress of the trainings."""
-
-    def started(self, candidate: Candidate) -> None: ...
-    def moved(self, candidate: Candidate, records: Sequence[Record]) -> None: ...
-    def ended(self, candidate: Candidate, problem: str | None) -> None: ...
-
 
 class Stopped(NmtError):  # noqa: N818 -- not an error
-    """A comparison or reproduction was stopped by a signal; finished work is saved."""
+    """A comparison was stopped by a signal; finished work is saved."""
 
     def __init__(self, number: int) -> None:
         super().__init__("Stopped. What was trained and measured is saved; the same command goes on.")
@@ -46,13 +39,26 @@ class Stopped(NmtError):  # noqa: N818 -- not an error
 
 
 @dataclass(frozen=True)
-class Share:
-    """The resources of one of `jobs` trainings at a time; `processor` is the name of its CPU or GPU, for the record."""
+class Machine:
+    """What trains: `jobs` trainings at a time, with so many CPU threads each; `processor` is the name of the CPU or GPU."""
 
     jobs: int
     threads: int
     device: str
     processor: str
+
+    def record(self) -> dict[str, Any]:
+        """What to record of it."""
+        return {"processor": self.processor, "jobs": self.jobs, "threads": self.threads}
+
+
+@dataclass
+class _Training:
+    """A training process, and how many of its validations were shown."""
+
+    candidate: Candidate
+    process: subprocess.Popen[bytes]
+    shown: int
 
 
 def check_runs(candidates: Sequence[Candidate]) -> None:
@@ -62,12 +68,13 @@ def check_runs(candidates: Sequence[Candidate]) -> None:
             check_untrained(candidate.run)
 
 
-def train_all(
-    candidates: Sequence[Candidate], share: Share, watcher: Watcher, *, inherited: Sequence[int] = ()
-) -> dict[str, str]:
-    """Train or resume, in order, every candidate whose training has not ended; their recipe files must exist.
+def train_all(candidates: Sequence[Candidate], machine: Machine, say: Callable[[str], None]) -> dict[str, str]:
+    """Train or resume, in order, every candidate whose training has not ended.
 
-    The processes inherit the file descriptors `inherited`.
+    Args:
+        candidates: the recipes, which are written to the folder first: later edits of their files have no effect.
+        machine: what trains.
+        say: shows a line.
 
     Returns:
         Error messages of failed trainings, by name.
@@ -76,56 +83,38 @@ def train_all(
         Stopped: on a signal, once all processes have saved their state and ended.
         DataError: the folder cannot be written.
     """
+    for candidate in candidates:
+        write_content(candidate.recipe_file, dump_recipe(candidate.recipe))
     waiting = deque(candidate for candidate in candidates if not candidate.marker.is_file())
     running: list[_Training] = []
     problems: dict[str, str] = {}
     try:
         while waiting or running:
-            while waiting and len(running) < share.jobs:
-                running.append(_start(waiting.popleft(), share, inherited))
-                watcher.started(running[-1].candidate)
+            while waiting and len(running) < machine.jobs:
+                running.append(_start(waiting.popleft(), machine))
+                say(f"{running[-1].candidate.name}: training")
             time.sleep(POLL)
             for training in list(running):
-                ended = training.process.poll() is not None
-                watcher.moved(training.candidate, training.new_records())
-                if ended:
-                    running.remove(training)
-                    candidate, problem = training.candidate, None
-                    if training.process.returncode == 0:
-                        machine = {"processor": share.processor, "jobs": share.jobs, "threads": share.threads}
-                        mark_trained(candidate.run, machine)
-                    else:
-                        problem = problems[candidate.name] = _error_message(training)
-                    watcher.ended(candidate, problem)
+                candidate, status = training.candidate, training.process.poll()
+                _show_validations(training, say)
+                if status is None:
+                    continue
+                running.remove(training)
+                if status == 0:
+                    mark_trained(candidate.run, machine.record())
+                    outcome = "trained"
+                else:
+                    problems[candidate.name] = _last_line(candidate.log) or f"It ended with exit status {status}."
+                    outcome = f"failed: {problems[candidate.name]} See {candidate.log}."
+                say(
+                    f"{candidate.name}: {outcome}  ({len(candidates) - len(waiting) - len(running)} of {len(candidates)})"
+                )
     finally:
         _stop(running)
     return problems
 
 
-@dataclass
-class _Training:
-    """A training process, and how many of its records have been read."""
-
-    candidate: Candidate
-    process: subprocess.Popen[bytes]
-    count: int
-    version: tuple[int, int] = (0, 0)
-    """Modification time and size of the file of records when it was last read."""
-
-    def new_records(self) -> list[Record]:
-        """The records since the last call."""
-        with suppress(OSError):
-            status = (self.candidate.run / METRICS).stat()
-            if (status.st_mtime_ns, status.st_size) != self.version:
-                self.version = status.st_mtime_ns, status.st_size
-                every = records(self.candidate.run)
-                new = every[self.count :]  # none for a while if a resumed run has removed some
-                self.count = len(every)
-                return new
-        return []
-
-
-def records(run: Path) -> list[Record]:
+def records(run: Path) -> list[dict[str, Any]]:
     """All complete records of a run so far; none if its log cannot be read."""
     try:
         return [record for _, record in read_records(run / METRICS)]
@@ -133,10 +122,17 @@ def records(run: Path) -> list[Record]:
         return []
 
 
-def _start(candidate: Candidate, share: Share, inherited: Sequence[int]) -> _Training:
+def validations(run: Path) -> list[dict[str, Any]]:
+    """The records of the validations of a run so far."""
+    return [record for record in records(run) if record.get("kind") == "valid"]
+
+
+def _start(candidate: Candidate, machine: Machine) -> _Training:
     """Start a training process, in a session of its own so that it gets Ctrl-C only from `_stop`."""
     command = [sys.executable, "-m", "nmt", "train", str(candidate.recipe_file), "--out", str(candidate.run)]
-    command += ["--threads", str(share.threads), "--device", share.device, *["--resume"] * candidate.run.is_dir()]
+    command += ["--threads", str(machine.threads), "--device", machine.device]
+    if candidate.run.is_dir():
+        command.append("--resume")
     try:
         candidate.log.parent.mkdir(parents=True, exist_ok=True)
         with candidate.log.open("ab") as log:
@@ -145,23 +141,28 @@ def _start(candidate: Candidate, share: Share, inherited: Sequence[int]) -> _Tra
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "OMP_NUM_THREADS": str(share.threads)},
+                env={**os.environ, "OMP_NUM_THREADS": str(machine.threads)},
                 start_new_session=True,
-                pass_fds=inherited,
             )
     except OSError as error:
         raise DataError(f"Cannot start the training of {candidate.name}: {error.strerror or error}.") from None
-    return _Training(candidate, process, count=len(records(candidate.run)))
+    return _Training(candidate, process, shown=len(validations(candidate.run)))
 
 
-def _error_message(training: _Training) -> str:
-    """Why a training failed: the last line of its log, else its exit status."""
-    with suppress(OSError):
-        lines = training.candidate.log.read_text(encoding="utf-8", errors="replace").split("\n")
-        if messages := [line.strip() for line in lines if line.strip()]:
-            return messages[-1].removeprefix("nmt: ")
-    status = training.process.returncode
-    return f"Its process was ended by signal {-status}." if status < 0 else f"It ended with exit status {status}."
+def _show_validations(training: _Training, say: Callable[[str], None]) -> None:
+    """Show a line for each new validation."""
+    done = validations(training.candidate.run)
+    for record in done[training.shown :]:
+        scores = validation_scores(record) or f"ppl {perplexity(record['perplexity'])}"
+        say(f"{training.candidate.name}: epoch {record['epoch']}  {scores}  update {record['update']:,}")
+    training.shown = max(training.shown, len(done))
+
+
+def _last_line(log: Path) -> str:
+    """The last line of a log, which says why a training failed."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    messages = [line.strip() for line in lines if line.strip()]
+    return messages[-1].removeprefix("nmt: ") if messages else ""
 
 
 def _stop(running: Sequence[_Training]) -> None:
@@ -175,9 +176,8 @@ def _stop(running: Sequence[_Training]) -> None:
         pass
     finally:
         for training in running:
-            if training.process.poll() is None:
-                training.process.kill()
-                training.process.wait()
+            training.process.kill()
+            training.process.wait()
 
 
 @contextmanager

@@ -252,7 +252,6 @@ def test_scores_of_test_texts_come_first(run: Path, tmp_path: Path) -> None:
     ended = run_nmt("evaluate", run, "--split", "test.{en,de}", "--json", "--bootstrap", "10", cwd=tmp_path)
     (run / SCORES).write_text(good(ended))
     record: dict[str, Any] = {
-        "smoke": None,
         "text": "x",
         "aligned": "hansards-en-fr/gold.trial, 37 sentence pairs",
         "scores": [],
@@ -265,8 +264,6 @@ def test_scores_of_test_texts_come_first(run: Path, tmp_path: Path) -> None:
     assert lines[3] == "| `hansards-en-fr/gold.trial, 37 sentence pairs` | AER 12.50 | 10.00 to 15.00 | posterior |  |"
     assert "type: ter" in card(run, tmp_path)
     assert "split: test" in card(run, tmp_path)
-    (run / "reproduction.json").write_text(json.dumps({**record, "smoke": "2 updates", "scores": [aer]}))
-    assert "AER" not in card(run, tmp_path)
     for content in ("[]", "{}", '{"text": "x", "scores": [{}]}', "not JSON"):
         (run / SCORES).write_text(content)
         with pytest.raises(DataError, match=r"scores\.json is damaged: it must hold what `nmt evaluate MODEL --json`"):

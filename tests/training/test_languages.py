@@ -8,7 +8,7 @@ import pytest
 
 import nmt
 from nmt.bundle.folder import Bundle
-from nmt.comparison.measure import HeldOut
+from nmt.comparison.held_out import HeldOut
 from nmt.data.encoded import encode_corpus
 from nmt.data.locators import load_text, load_training_corpus
 from nmt.decoding.translator import Translator
@@ -316,7 +316,7 @@ def test_what_takes_one_text_says_how_to_name_one(run: Path) -> None:
     with pytest.raises(
         UsageError, match=r"data.test has 2 texts, and this takes one, as in --set 'data.test=\[\{corpus: "
     ):
-        HeldOut.load(recipe, "test", None)
+        HeldOut.load(recipe, "test")
     one = recipe.data.texts(recipe.data.test)[1]
-    text = HeldOut.load(recipe, one.corpus, None)
+    text = HeldOut.load(recipe, one.corpus)
     assert text.corpus.languages == ("src", "rev")  # of the first text of this name

@@ -304,7 +304,7 @@ def test_a_model_card_names_all_languages_and_how_to_choose_one(run: Path, tmp_p
     shutil.copytree(run, tmp_path / "shared")
     (tmp_path / "shared/scores.json").write_text(good(command("evaluate", run, "--json", "--bootstrap", "0", "-q")))
     card = ModelCard.of(Bundle.load(tmp_path / "shared"), tmp_path / "shared", None).text("shared")
-    assert "# reversal: src to rev and cpy" in card
+    assert "# reversal: src to rev and South Ucayali Ashéninka" in card  # whose code is cpy
     assert "nmt translate shared --to rev -i input.src -o output.rev" in card
     assert 'nmt.load("shared", to="rev")' in card
     for pair in ("src-rev", "src-cpy"):

@@ -22,9 +22,9 @@ from nmt.alignment.link_files import parse_pharaoh
 from nmt.alignment.links import Links, check_within
 from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.data import sample
+from nmt.data.arrays import Lists, collect_lists
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus
-from nmt.data.flat import Lists, collect_lists
 from nmt.data.lines import any_compression, read_lines
 from nmt.data.locators import split_rows
 from nmt.errors import DataError
@@ -105,7 +105,7 @@ class TokenLinks:
         sources, targets = (
             _spans(texts, *side) for texts, side in zip(zip(*pairs, strict=True), self.sides, strict=True)
         )
-        links = self.words.lists[self.corpus.originals(rows)]
+        links = self.words.lists[self.corpus.rows[list(rows)]]
         of, positions = np.repeat(np.arange(len(rows)), [len(own) for own in links]), np.concatenate(links)
         width, height = (
             max(side.max(), positions[:, i].max(initial=0) + 1) for i, side in ((0, sources), (1, targets))

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.arrays import Lists, collect_lists
 from nmt.data.batching import Rows
 from nmt.data.encoded import EncodedPairs
-from nmt.data.flat import Lists, collect_lists
 from nmt.text.subwords import Subwords
 
 _BLOCK = 10_000

@@ -14,8 +14,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from nmt.data.flat import Lengths, Spool
-from nmt.runtime.files import in_temporary_folder
+from nmt.data.arrays import Lengths, collect_array
 from nmt.text.subwords import BOS, EOS, PAD
 
 SPAN = 1_000_000
@@ -180,10 +179,8 @@ def plan_sentence_batches(
 def _shuffled(generator: np.random.Generator, count: int, rows: Rows | None) -> Rows:
     """The rows in random order."""
     count = count if rows is None else len(rows)
-    with in_temporary_folder(), Spool(np.int32) as spool:
-        for span in _spans(count, SPAN):
-            spool.append(np.arange(span.start, span.stop) if rows is None else rows[span])
-        order = spool.mapped()
+    blocks = (np.arange(span.start, span.stop) if rows is None else rows[span] for span in _spans(count, SPAN))
+    order = collect_array(blocks, np.int32)
     generator.shuffle(order)
     return order
 

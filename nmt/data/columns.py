@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
+import numpy.typing as npt
 
-from nmt.data.flat import Lists, collect_lists
+from nmt.data.arrays import Lists, collect_lists
 
 if TYPE_CHECKING:  # imported where it is used, since translating reads lines but builds no column
     import pyarrow as pa
@@ -34,9 +35,10 @@ class Column(Sequence[str]):
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[row] for row in range(*index.indices(len(self)))]
-        return str(self._chunks[index].as_py())
+        texts: str | list[str] = (
+            self._chunks[index].to_pylist() if isinstance(index, slice) else self._chunks[index].as_py()
+        )
+        return texts
 
     def __iter__(self) -> Iterator[str]:
         for batch in self.batches():
@@ -58,7 +60,7 @@ class Column(Sequence[str]):
             return self
         return collect(((change(batch),) for batch in self.batches()), 1)[0]
 
-    def take(self, rows: Sequence[int]) -> list[str]:
+    def take(self, rows: Sequence[int] | npt.NDArray[np.integer]) -> list[str]:
         """The texts of these rows."""
         import pyarrow as pa
 

@@ -1,39 +1,73 @@
-"""A parallel corpus as token ids: filtered, memory-mapped, and cached by fingerprint."""
+"""A parallel corpus as token ids: filtered, memory-mapped, and cached by fingerprint.
+
+The cached file is an Arrow stream of one record batch, which `datasets.Dataset.from_file` reads too. Its columns are `source` and
+`target`, the ids of each pair, and `row`, the row of the pair in the unfiltered corpus. The counts of the filters are metadata.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
-import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, compress, pairwise, starmap
+from functools import partial
+from itertools import chain, compress, islice, pairwise, starmap
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from nmt.data.arrays import ArrayFile, Lengths, Lists, collect_lists
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import FilterReport, first_occurrences, keep
-from nmt.data.flat import Lengths, Lists
-from nmt.data.id_file import VERSION, IdTable, open_ids, write_ids
 from nmt.data.rules import TextRule, text_rules
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
 from nmt.runtime.cache import cache_folder
 from nmt.runtime.cores import usable_cores
 from nmt.runtime.files import replacing
+from nmt.runtime.json_files import parse_json
 from nmt.runtime.workers import Workers
 from nmt.text.subwords import Subwords
 
+VERSION = 3
+"""Increase it when the content of cached files or its meaning changes."""
 BATCH = 8_192
 """Lines that a process encodes at a time."""
+_log = logging.getLogger(__name__)
+TaskT = TypeVar("TaskT")
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True)
+class IdTable:
+    """The pairs of a corpus, or of some of its rows, that pass the filters.
+
+    Attributes:
+        rows: the row of each pair in the unfiltered corpus.
+        source: the source ids of each pair.
+        target: the target ids of each pair.
+        counts: how many pairs were kept, and how many each rule removed, as in a `FilterReport`.
+    """
+
+    rows: npt.NDArray[np.int64]
+    source: Lists
+    target: Lists
+    counts: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """Number of pairs before filtering."""
+        return sum(self.counts.values())
+
+
 Watch = Callable[[Iterable[IdTable]], Iterator[IdTable]]
 """Passes the batches on and shows how far encoding has come."""
-LOST = "A process that encodes text was killed, perhaps because memory ran out: end other programs, and start again."
-_log = logging.getLogger(__name__)
 
 
 class EncodedPairs:
@@ -62,30 +96,19 @@ class EncodedCorpus(EncodedPairs):
         """Number of tokens of each side, without end marks."""
         self.rows = ids.rows
         """The row of each pair in the unfiltered corpus."""
-        self._corpus = corpus
+        self._columns, self._ranges = (corpus.source, corpus.target), corpus.ranges
 
     @property
     def parts(self) -> list[range]:
         """The rows of each corpus of a mixture, or of the one corpus."""
-        ends = [0, *(rows.stop for rows in self._corpus.ranges)]
+        ends = [0, *(rows.stop for rows in self._ranges)]
         return list(starmap(range, pairwise(np.searchsorted(self.rows, ends).tolist())))
-
-    def text(self, rows: Sequence[int]) -> list[tuple[str, str]]:
-        """The text of both sides of each row."""
-        return [(self._corpus.source[row], self._corpus.target[row]) for row in self.originals(rows)]
 
     def lines(self, side: int, start: int, stop: int) -> Iterator[str]:
         """The source lines (side 0) or target lines (side 1) of consecutive rows."""
-        column = (self._corpus.source, self._corpus.target)[side]
         for first in range(start, stop, BATCH):
-            originals = self.rows[first : min(first + BATCH, stop)]
-            lines = list(column.part(slice(originals[0], originals[-1] + 1)))
-            yield from (lines[place] for place in (originals - originals[0]).tolist())
-
-    def originals(self, rows: Sequence[int]) -> list[int]:
-        """The row numbers in the unfiltered corpus."""
-        originals: list[int] = self.rows[np.asarray(rows, np.int64)].tolist()
-        return originals
+            rows = self.rows[first : min(first + BATCH, stop)]
+            yield from self._columns[side].part(slice(rows[0], rows[-1] + 1)).take(rows - rows[0])
 
 
 def encode_corpus(
@@ -103,130 +126,169 @@ def encode_corpus(
         source_subwords: encodes the source side.
         target_subwords: encodes the target side.
         filters: which pairs to leave out; None keeps all.
-        cache: the cache folder; `cache_folder()` if None. A temporary folder is used if it is not writable.
+        cache: the cache folder; `cache_folder()` if None. Without one that is writable, the ids are encoded anew each time.
         watch: shows the progress.
 
     Raises:
         DataError: no pair passes the filters, or a process was killed.
         UsageError: a filter does not know one of the languages, or needs a package that is not installed.
     """
-    encoding = _Encoding(corpus, (source_subwords, target_subwords), filters)
-    path = (cache or cache_folder()) / "encoded" / f"{encoding.fingerprint}.arrow"
-    encoded = EncodedCorpus(_open(path) or _make(path, encoding, watch), corpus, filters)
+    sides = (source_subwords, target_subwords)
+    rules = [() if filters is None else text_rules(filters, part.languages) for part in corpus.parts or [corpus]]
+    path = (cache or cache_folder()) / "encoded" / f"{_fingerprint(corpus, sides, filters, rules)}.arrow"
+    ids = _load(path)
+    if ids is None:
+        with closing(_encode(corpus, sides, filters, rules)) as batches:
+            ids = _save(_join(watch(batches), id_type(*sides)), path)
+    encoded = EncodedCorpus(ids, corpus, filters)
     if not len(encoded):
         raise DataError(f"No pair of {corpus.name} passes the filters ({encoded.report}): relax data.filters.")
     return encoded
 
 
-def _open(path: Path) -> IdTable | None:
-    """The content of a file; None if it does not exist or is damaged."""
+def id_type(*sides: Subwords) -> npt.DTypeLike:
+    """The smallest type of array that holds the ids of these models."""
+    return np.uint16 if max(map(len, sides)) <= 2**16 else np.int32
+
+
+# --- encoding ---------------------------------------------------------------------------------------------------
+
+
+class _Lines(NamedTuple):
+    """Consecutive lines of one corpus of a mixture, to be encoded together.
+
+    Attributes:
+        start: the row of the first one.
+        source: source lines.
+        target: target lines.
+        untagged: source lines without the tags of a mixture.
+        rules: the rules on their text.
+        first: where a pair is the first of its kind, if filters ask for that.
+    """
+
+    start: int
+    source: list[str]
+    target: list[str]
+    untagged: list[str]
+    rules: Sequence[TextRule]
+    first: npt.NDArray[np.bool_] | None
+
+
+def _encode(
+    corpus: ParallelCorpus,
+    sides: tuple[Subwords, Subwords],
+    filters: FiltersConfig | None,
+    rules: Sequence[Sequence[TextRule]],
+) -> Generator[IdTable]:
+    """Encode and filter a corpus, batch by batch in order, with the rules of each corpus of a mixture."""
+    first = None
+    if filters and not filters.duplicates:
+        first = first_occurrences(corpus.pairs(), len(corpus))
+    batches = (
+        _Lines(
+            start,
+            corpus.source[start:end],
+            corpus.target[start:end],
+            corpus.untagged.source[start:end],
+            rules_of_part,
+            None if first is None else first[start:end],
+        )
+        for rows, rules_of_part in zip(corpus.ranges, rules, strict=True)
+        for start, end in ((start, min(start + BATCH, rows.stop)) for start in range(rows.start, rows.stop, BATCH))
+    )
+    yield from in_processes(partial(_encode_lines, sides, filters), batches, usable_cores())
+
+
+def _encode_lines(sides: tuple[Subwords, Subwords], filters: FiltersConfig | None, lines: _Lines) -> IdTable:
+    """Encode and filter some lines."""
+    source, target = (
+        subwords.encode_batch(texts, threads=1)
+        for subwords, texts in zip(sides, (lines.source, lines.target), strict=True)
+    )
+    source_lengths, target_lengths = (np.fromiter(map(len, side), np.int32, len(side)) for side in (source, target))
+    pairs = list(zip(lines.untagged, lines.target, strict=True)) if lines.rules else ()
+    mask, report = keep(source_lengths, target_lengths, filters, first=lines.first, pairs=pairs, rules=lines.rules)
+    kept_source, kept_target = (Lists.of(list(compress(side, mask)), id_type(*sides)) for side in (source, target))
+    return IdTable(np.flatnonzero(mask) + lines.start, kept_source, kept_target, report.counts)
+
+
+def in_processes(run: Callable[[TaskT], ResultT], tasks: Iterable[TaskT], processes: int) -> Generator[ResultT]:
+    """Yield the result of each task, in order. Raises DataError if a process was killed."""
+    lost = (
+        "A process that encodes text was killed, perhaps because memory ran out: end other programs, and start again."
+    )
+    waiting = iter(tasks)
+    groups = iter(lambda: list(islice(waiting, 2 * processes)), [])
+    with Workers(run, processes, lost=lost, min_tasks=1, computes=False) as workers:
+        yield from chain.from_iterable(workers.map(groups))
+
+
+def _join(batches: Iterable[IdTable], dtype: npt.DTypeLike) -> IdTable:
+    """Join batches in temporary files."""
+    counts: Counter[str] = Counter()
+
+    def lists_of_sides() -> Iterator[tuple[Lists, Lists]]:
+        for batch in batches:
+            rows.append(batch.rows)
+            counts.update(batch.counts)
+            yield batch.source, batch.target
+
+    with ArrayFile(np.int64) as rows:
+        source, target = collect_lists(lists_of_sides(), 2, dtype)
+        return IdTable(rows.array(), source, target, counts)
+
+
+# --- the cached file --------------------------------------------------------------------------------------------
+
+
+def _fingerprint(
+    corpus: ParallelCorpus,
+    sides: tuple[Subwords, Subwords],
+    filters: FiltersConfig | None,
+    rules: Sequence[Sequence[TextRule]],
+) -> str:
+    """A hash of everything the ids depend on. A rule that is off has no part in it, so new rules leave old files valid."""
+    limits = filters and filters.model_dump_json(include={"max_length", "max_ratio", "duplicates"})
+    if len(rules) > 1 and any(rules):
+        described = [repr([(len(rows), own) for rows, own in zip(corpus.ranges, rules, strict=True)])]
+    else:
+        described = list(map(repr, rules[0]))
+    models = (subwords.fingerprint for subwords in sides)
+    content = json.dumps([VERSION, corpus.fingerprint, *models, limits, *described])
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _load(path: Path) -> IdTable | None:
+    """Map a cached file; None if it does not exist or is damaged."""
     if not path.is_file():
         return None
     try:
-        return open_ids(path)
-    except (OSError, ValueError) as error:
+        record = pa.ipc.open_stream(pa.memory_map(str(path))).read_next_batch()
+        columns = (record.column(side) for side in ("source", "target"))
+        source, target = (Lists(column.values.to_numpy(), column.offsets.to_numpy()) for column in columns)
+        return IdTable(record.column("row").to_numpy(), source, target, parse_json(record.schema.metadata[b"counts"]))
+    except (OSError, ValueError, KeyError) as error:
         _log.warning("The cached file %s is damaged (%s) and is made again.", path, error)
         return None
 
 
-def _make(path: Path, encoding: _Encoding, watch: Watch) -> IdTable:
-    """Write the file, to a temporary folder if necessary, and open it."""
+def _save(ids: IdTable, path: Path) -> IdTable:
+    """Write a cached file and map it; the ids stay in temporary files where it cannot be written."""
+    columns = {
+        side: pa.LargeListArray.from_arrays(pa.array(lists.starts), pa.array(lists.values))
+        for side, lists in (("source", ids.source), ("target", ids.target))
+    }
+    metadata = {"counts": json.dumps(ids.counts)}
+    record = pa.RecordBatch.from_pydict({**columns, "row": pa.array(ids.rows)}, metadata=metadata)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if opened := _written(path, encoding, watch):
-            return opened
+        with (
+            replacing(path) as beside,
+            pa.OSFile(str(beside), "wb") as sink,
+            pa.ipc.new_stream(sink, record.schema) as writer,
+        ):
+            writer.write_batch(record)
     except OSError as error:
         _log.warning("Cannot keep encoded text in %s (%s): it will be encoded again next time.", path.parent, error)
-    reason = "the file cannot be read back"
-    try:
-        with tempfile.TemporaryDirectory(prefix="nmt-") as folder:  # the mapping outlives the file's name
-            if opened := _written(Path(folder) / path.name, encoding, watch):
-                return opened
-    except OSError as error:
-        reason = str(error)
-    raise DataError(
-        f"Cannot keep encoded text in {path.parent} or {tempfile.gettempdir()} ({reason}): set NMT_CACHE to another folder."
-    )
-
-
-def _written(path: Path, encoding: _Encoding, watch: Watch) -> IdTable | None:
-    """Encode the corpus to the file and open it."""
-    with replacing(path) as beside, closing(encoding.batches()) as batches:
-        write_ids(beside, watch(batches), encoding.dtype)
-    return _open(path)
-
-
-_Task = tuple[slice, Sequence[TextRule]]
-"""Rows to encode, and the rules on their text."""
-
-
-@dataclass
-class _Encoding:
-    """Encodes a corpus and filters it, batch by batch."""
-
-    corpus: ParallelCorpus
-    sides: tuple[Subwords, Subwords]
-    filters: FiltersConfig | None
-    _first: npt.NDArray[np.bool_] | None = None
-    """Where a pair is the first of its kind, if filters ask for that."""
-
-    def __post_init__(self) -> None:
-        parts = self.corpus.parts or [self.corpus]
-        self.parts = [(len(part), self._rules(part.languages)) for part in parts]
-        """The number of pairs of each part of a mixture, and the rules on its text."""
-
-    def _rules(self, languages: tuple[str, str]) -> Sequence[TextRule]:
-        return () if self.filters is None else text_rules(self.filters, languages)
-
-    @property
-    def dtype(self) -> npt.DTypeLike:
-        return id_type(*self.sides)
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of everything the ids depend on. A rule that is off has no part in it, so new rules leave old caches valid."""
-        limits = self.filters and self.filters.model_dump_json(include={"max_length", "max_ratio", "duplicates"})
-        is_mixture = len(self.parts) > 1 and any(rules for _, rules in self.parts)
-        rules = [repr(self.parts)] if is_mixture else map(repr, self.parts[0][1])
-        sides = (side.fingerprint for side in self.sides)
-        content = json.dumps([VERSION, self.corpus.fingerprint, *sides, limits, *rules])
-        return hashlib.sha256(content.encode()).hexdigest()[:32]
-
-    def batches(self) -> Generator[IdTable]:
-        """All batches in order, whatever the number of processes. The processes end with the generator.
-
-        Raises:
-            DataError: a process was killed.
-        """
-        if self.filters and not self.filters.duplicates:
-            self._first = first_occurrences(self.corpus.pairs(), len(self.corpus))
-        processes = usable_cores()
-        tasks = list(self._tasks())
-        groups = (tasks[first : first + 2 * processes] for first in range(0, len(tasks), 2 * processes))
-        with Workers(self._batch, processes, lost=LOST, computes=False) as workers:
-            yield from chain.from_iterable(workers.map(groups))
-
-    def _tasks(self) -> Iterator[_Task]:
-        """Batches of rows of the same part of a mixture."""
-        end = 0
-        for count, rules in self.parts:
-            start, end = end, end + count
-            yield from ((slice(first, min(first + BATCH, end)), rules) for first in range(start, end, BATCH))
-
-    def _batch(self, task: _Task) -> IdTable:
-        """A batch of consecutive rows."""
-        rows, rules = task
-        texts = [list(side.part(rows)) for side in (self.corpus.source, self.corpus.target)]
-        ids = [subwords.encode_batch(side, threads=1) for subwords, side in zip(self.sides, texts, strict=True)]
-        lengths = [np.fromiter(map(len, side), np.int32, len(side)) for side in ids]
-        plain = self.corpus.untagged
-        pairs = list(zip(plain.source.part(rows), plain.target.part(rows), strict=True)) if rules else ()
-        first = None if self._first is None else self._first[rows]
-        mask, report = keep(lengths[0], lengths[1], self.filters, first=first, pairs=pairs, rules=rules)
-        source, target = (Lists.of(list(compress(side, mask)), self.dtype) for side in ids)
-        return IdTable(np.flatnonzero(mask) + rows.start, source, target, report.counts)
-
-
-def id_type(*sides: Subwords) -> npt.DTypeLike:
-    """The smallest type of array that holds the ids of these models."""
-    return np.uint16 if max(map(len, sides)) <= 2**16 else np.int32
+        return ids
+    return _load(path) or ids

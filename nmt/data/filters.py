@@ -4,17 +4,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, starmap
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.arrays import collect_array
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.flat import Spool
 from nmt.data.rules import TextRule, text_rules
 from nmt.recipe import FiltersConfig
-from nmt.runtime.files import in_temporary_folder
 from nmt.runtime.wording import counted
 
 RULES = ("empty", "too_long", "ratio", "duplicate", "copy", "long_word", "letters", "script", "language")
@@ -182,11 +181,9 @@ def first_occurrences(pairs: Iterable[tuple[str, str]], count: int) -> npt.NDArr
     The hashes are in a temporary file, and compared part by part: it takes one byte per pair, and some 50 MB.
     """
     first = np.zeros(count, dtype=np.bool_)
-    source = iter(pairs)
-    with in_temporary_folder(), Spool(np.uint64) as spool:
-        while block := list(islice(source, BATCH)):
-            spool.append(np.fromiter((_hash(*pair) for pair in block), np.uint64, len(block)))
-        hashes = spool.mapped()
+    source = starmap(_hash, pairs)
+    blocks = iter(lambda: list(islice(source, BATCH)), [])
+    hashes = collect_array(blocks, np.uint64)
     parts = 1 + count // _HASHES
     for part in range(parts):
         rows = _rows_of_part(hashes, part, parts)

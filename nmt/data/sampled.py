@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
-from itertools import islice, product
+from functools import partial
+from itertools import islice
 
-import numpy.typing as npt
-
-from nmt.data.encoded import LOST, EncodedCorpus, EncodedPairs, id_type
-from nmt.data.flat import Lists, collect_lists
-from nmt.runtime.workers import Workers
+from nmt.data.arrays import Lists, collect_lists
+from nmt.data.encoded import EncodedCorpus, EncodedPairs, id_type, in_processes
 from nmt.text.subwords import Subwords
 
 SHARD = 2**18
@@ -42,42 +39,23 @@ class SampledCorpus(EncodedPairs):
         processes: int = 1,
         watch: Watch = iter,
     ) -> None:
-        shards = _Shards(corpus, (source, target), alpha, seed)
-        with closing(shards.lists(processes)) as lists:
-            super().__init__(*collect_lists(watch(lists), 2, shards.dtype))
+        starts = range(0, len(corpus), SHARD)
+        tasks = ((start, side) for start in starts for side in (0, 1))
+        segment = partial(_segment, corpus, (source, target), alpha, seed)
+        with closing(in_processes(segment, tasks, 1 if len(corpus) <= _FEW else processes)) as lists:
+            super().__init__(*collect_lists(watch(zip(lists, lists, strict=True)), 2, id_type(source, target)))
 
 
-@dataclass(frozen=True)
-class _Shards:
-    """Segments the shards of a corpus."""
-
-    corpus: EncodedCorpus
-    sides: tuple[Subwords, Subwords]
-    alpha: float
-    seed: int
-
-    @property
-    def dtype(self) -> npt.DTypeLike:
-        return id_type(*self.sides)
-
-    def lists(self, processes: int) -> Generator[Shard]:
-        """The ids of all pairs, shard by shard."""
-        tasks = list(product(range(0, len(self.corpus), SHARD), range(2)))
-        at_once = 2 * -(-processes // 2)  # whole shards
-        groups = (tasks[first : first + at_once] for first in range(0, len(tasks), at_once))
-        few = len(self.corpus) <= _FEW
-        with Workers(self._side, 1 if few else processes, lost=LOST, min_tasks=1, computes=False) as workers:
-            for sides in workers.map(groups):
-                yield from zip(sides[::2], sides[1::2], strict=True)
-
-    def _side(self, task: tuple[int, int]) -> Lists:
-        """Segment one side of the shard that begins at a pair."""
-        start, side = task
-        lines = self.corpus.lines(side, start, min(start + SHARD, len(self.corpus)))
-        ids = self.sides[side].sample(lines, self.alpha, seed=self.seed + side + (start // SHARD << 64))
-        blocks = iter(lambda: list(islice(ids, _LINES)), [])
-        [segmented] = collect_lists(([Lists.of(block, self.dtype)] for block in blocks), 1, self.dtype)
-        return segmented
+def _segment(
+    corpus: EncodedCorpus, sides: tuple[Subwords, Subwords], alpha: float, seed: int, task: tuple[int, int]
+) -> Lists:
+    """Segment one side of the shard that begins at a row."""
+    start, side = task
+    lines = corpus.lines(side, start, min(start + SHARD, len(corpus)))
+    ids = sides[side].sample(lines, alpha, seed=seed + side + (start // SHARD << 64))
+    dtype = id_type(*sides)
+    blocks = iter(lambda: list(islice(ids, _LINES)), [])
+    return collect_lists(([Lists.of(block, dtype)] for block in blocks), 1, dtype)[0]
 
 
 def pairs_of(shard: Shard) -> int:

@@ -12,8 +12,8 @@ import torch
 
 from nmt.alignment.statistical.ibm1 import learn_counts
 from nmt.alignment.statistical.word_pairs import Cells
+from nmt.data.arrays import Lists, collect_lists
 from nmt.data.encoded import EncodedPairs, id_type
-from nmt.data.flat import Lists, collect_lists
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 from nmt.text.subwords import EOS, Subwords

@@ -8,7 +8,6 @@ import re
 import secrets
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, count
@@ -124,16 +123,6 @@ def write_content(path: Path, content: str | bytes) -> None:
     """Write a text, as UTF-8, or bytes atomically. Raises DataError."""
     data = content.encode() if isinstance(content, str) else content
     write_atomically(path, lambda beside: beside.write_bytes(data))
-
-
-@contextmanager
-def in_temporary_folder() -> Iterator[None]:
-    """A context in which files of the temporary folder are written. Raises DataError where they cannot be."""
-    try:
-        yield
-    except OSError as error:
-        where = tempfile.gettempdir()
-        raise DataError(f"Cannot keep a large corpus in {where} ({error}): set TMPDIR to another folder.") from None
 
 
 def remove_unfinished(folder: Path) -> None:

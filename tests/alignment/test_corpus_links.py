@@ -177,7 +177,7 @@ def test_tokens_are_linked_if_their_words_are(
         assert batch.links is not None
         assert batch.links.shape == (*batch.target_out.shape, batch.source.shape[1])
         for index, pair in enumerate(pairs):
-            [original] = encoded.originals([rows[index]])
+            original = int(encoded.rows[rows[index]])
             result = set(map(tuple, batch.links[index].nonzero().tolist()))
             assert result == expected(links, original, subwords, subwords, pair)
 
@@ -214,7 +214,7 @@ def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:
         pairs = SampledCorpus(encoded, subwords, subwords, alpha=0.1, seed=seed)[rows]
         results = linker.of_batch(pairs, rows)
         for row, pair in enumerate(pairs):
-            [original] = encoded.originals([row])
+            original = int(encoded.rows[row])
             assert set(map(tuple, results[row].nonzero().tolist())) == expected(
                 links, original, subwords, subwords, pair
             )

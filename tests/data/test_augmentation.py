@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from nmt.data.arrays import Lists
 from nmt.data.augmentation import Part, add_copied_words, join_pairs, rare_words
 from nmt.data.encoded import EncodedPairs
-from nmt.data.flat import Lists
 from nmt.text.subwords import Subwords
 
 SOURCES = [[9, 1], [9, 2, 3], [9], [9, 4, 5, 6], [7, 8]]

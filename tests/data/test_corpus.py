@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from nmt.alignment.corpus_links import load_links
 from nmt.alignment.gold import gold_links
 from nmt.bundle.places import find_model
-from nmt.data import flat
+from nmt.data import arrays
 from nmt.data.lines import lines_of, open_binary, read_lines
 from nmt.data.locators import load_corpus
 from nmt.data.tables import read_column
@@ -581,7 +581,7 @@ def test_a_large_corpus_moves_to_a_file_that_leaves_nothing_behind(
 ) -> None:
     (folder / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
-    monkeypatch.setattr(flat, "IN_MEMORY", 50_000)
+    monkeypatch.setattr(arrays, "IN_MEMORY", 50_000)
     pairs = [(f"{number} {'x' * 20}", f"{number}") for number in range(30_000)]
     _write("big.tsv", "".join(f"{source}\t{target}\n" for source, target in pairs))
     before = pa.total_allocated_bytes()

@@ -44,9 +44,8 @@ def ids(
 def test_the_ids_of_a_corpus_of_one_shard_are_drawn_by_two_generators(
     corpus: EncodedCorpus, subwords: Subwords
 ) -> None:
-    texts = corpus.text(range(len(corpus)))
-    assert len(texts) < LINES
-    sides = [list(subwords.sample([pair[side] for pair in texts], 0.3, seed=8 + side)) for side in (0, 1)]
+    assert len(corpus) < LINES
+    sides = [list(subwords.sample(corpus.lines(side, 0, len(corpus)), 0.3, seed=8 + side)) for side in (0, 1)]
     assert ids(corpus, subwords, seed=8) == list(zip(*sides, strict=True))
     assert ids(corpus, subwords, seed=8) != ids(corpus, subwords, seed=10)
 
@@ -59,7 +58,7 @@ def test_the_ids_do_not_depend_on_the_number_of_processes(
     monkeypatch.setattr(sampled, "_FEW", 0)
     alone = ids(corpus, subwords, seed=3)
     assert ids(corpus, subwords, seed=3, processes=processes) == alone
-    assert [subwords.decode(source) for source, _ in alone] == [pair[0] for pair in corpus.text(range(len(corpus)))]
+    assert [subwords.decode(source) for source, _ in alone] == list(corpus.lines(0, 0, len(corpus)))
     monkeypatch.setattr(sampled, "SHARD", 100)
     assert ids(corpus, subwords, seed=3)[:50] == alone[:50]
     assert ids(corpus, subwords, seed=3)[50:100] != alone[50:100], "each shard has its own seed"

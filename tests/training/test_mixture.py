@@ -91,7 +91,7 @@ def test_weights_count_pairs_after_filtering(folder: Path) -> None:
     corpus = encode_corpus(text.train, *text.subwords(recipe), filters)
     sizes = [len(part) for part in corpus.parts]
     assert sum(sizes) == corpus.report.kept < 100
-    assert corpus.originals([corpus.parts[1].start - 1])[0] < 40 <= corpus.originals([corpus.parts[1].start])[0]
+    assert corpus.rows[corpus.parts[1].start - 1] < 40 <= corpus.rows[corpus.parts[1].start]
     expected = 2 * sizes[0] + round(0.5 * sizes[1])
     assert [sum(times(groups).values()) for groups in plans(recipe, filters)] == [expected, expected]
 

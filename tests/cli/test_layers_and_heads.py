@@ -224,7 +224,7 @@ def test_too_many_heads_for_a_figure(folder: Path) -> None:
     (folder / "dogs").write_text("a dog\n" * 13)
     sentence = bad(nmt("plot", "transformer", "-i", "dogs", "--head", "all", "-o", "a.png", cwd=folder), 1)
     assert sentence == (
-        "A figure holds at most 25 matrices, but there would be 26: write a .pdf, a page for each sentence."
+        "A figure holds at most 25 matrices, but there would be 26: write a .pdf, a page for each sentence, or a page.html."
     )
 
 
@@ -281,8 +281,8 @@ def test_self_attention_is_drawn_for_one_head_or_all(folder: Path, tmp_path: Pat
         ("recurrent", "", 2, "Only the encoder of a Transformer attends to itself"),
         ("transformer", "--layer 2", 2, "There is no layer 2: the encoder has 1 layer."),
         ("transformer", "--head 3", 2, "There is no head 3: each layer has 2 heads."),
-        ("transformer", "--target a", 2, "--self shows one sentence and no translation: leave out --target."),
-        ("transformer", "--n-best 2", 2, "leave out --n-best"),
+        ("transformer", "--target a", 2, "--self shows one sentence and no translation"),
+        ("transformer", "--n-best 2", 2, "--self shows one sentence and no translation"),
         ("transformer", "-o page.html", 2, "--self draws pictures"),
     ],
 )

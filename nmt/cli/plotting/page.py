@@ -24,27 +24,22 @@ def write_page(
     from nmt.bundle.languages import choose_direction
     from nmt.plotting.explorer import Explored, explorer_page
 
-    columns = [
-        [
-            _reading(request, index, translation, bundle) if translation.source_ids else None
-            for index, translation in enumerate(request.read(translator, name, quiet=quiet))
-        ]
-        for name, bundle, translator in models
-    ]
+    columns = [request.read(translator, name, quiet=quiet) for name, _, translator in models]
     sentences = []
-    for row, cells in enumerate(zip(*columns, strict=True)):
-        if readings := tuple(reading for reading in cells if reading):
-            reference = request.references[row] if request.references else ""
-            sentences.append(Explored(row + 1, readings, reference, request.gold[row] if request.gold else None))
+    for index, translations in enumerate(zip(*columns, strict=True)):
+        readings = tuple(
+            _reading(request, index, translation, bundle)
+            for translation, (_, bundle, _) in zip(translations, models, strict=True)
+            if translation.source_ids
+        )
+        if readings:
+            reference = request.references[index] if request.references else ""
+            sentences.append(Explored(index + 1, readings, reference, request.gold[index] if request.gold else None))
     if not sentences:
         raise DataError("There are no sentences to explore: all lines are blank.")
     names = [name for name, _, _ in models]
-    page = explorer_page(
-        sentences,
-        names,
-        title="Alignments: " + " and ".join(names),
-        languages=choose_direction(models[0][1].recipe.data, request.to),
-    )
+    languages = choose_direction(models[0][1].recipe.data, request.to)
+    page = explorer_page(sentences, names, title="Alignments: " + " and ".join(names), languages=languages)
     with open_output(output) as stream:
         stream.write(page.encode())
 
@@ -53,14 +48,13 @@ def _reading(request: Request, index: int, translation: Translation, bundle: Bun
     from nmt.alignment.weights import entropy
     from nmt.plotting.explorer import Reading
 
-    words, links = translation.word_alignment(), translation.word_links()
-    best = translation.hypotheses[0]
+    words, best = translation.word_alignment(), translation.hypotheses[0]
     figures = {
         "length": len(words.source),
         "score": best.log_probability / len(best.token_log_probs) if best.token_log_probs else None,
         "entropy": float(entropy(words.weights).mean()) if words.weights.size else None,
         "bleu": request.bleu(index, best.text, bundle),
-        "aer": request.error_rate(index, links),
+        "aer": request.error_rate(index, translation),
     }
     available = {name: value for name, value in figures.items() if value is not None}
-    return Reading(words, translation.token_alignment(), links, available)
+    return Reading(words, translation.token_alignment(), translation.links, available)

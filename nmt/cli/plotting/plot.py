@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -29,9 +30,11 @@ from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from nmt.bundle.folder import Bundle
-    from nmt.cli.plotting.request import Request
+    from nmt.plotting.heatmap import Heatmap
     from nmt.recipe import TransformerModelConfig
 
+MOST_PANELS = 25
+"""Most matrices of a figure; in a PDF, which has one page per sentence, of a page."""
 _picture_option = partial(option, panel="Picture")
 _ALL = "all"
 """The value of --head that draws every head of the layer."""
@@ -108,106 +111,84 @@ def plot(
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.cli.plotting.page import write_page
-    from nmt.cli.plotting.picture import Picture
+    from nmt.cli.plotting.picture import translation_panels
     from nmt.cli.plotting.request import read_request
-    from nmt.cli.plotting.self_attention import check_options, draw_self_attention
     from nmt.plotting.explorer import is_page
+    from nmt.plotting.heatmap import plot_heatmaps
+    from nmt.plotting.style import file_format
 
-    if self_attention:
-        others = {"target": target, "reference": reference, "force": force, "gold": gold, "posterior": posterior}
-        check_options(
-            output, {**others, "compare": compare, "beam-size": beam_size, "n-best": n_best > 1, "rank": rank}
-        )
-        request, [bundle] = read_request(sentences or [], source, to=to), load_models([model], device)
-        heads = _heads_of_encoder(bundle, head)
-        _check_count(request, output, ranks=1, heads=len(heads))
-        view = {"layer": layer, "to": to, "subwords": subwords}
-        draw_self_attention(output, bundle, request.sources, heads, view, style=style, font=font, dpi=dpi)
-        typer.echo(output)
-        return
     page = is_page(output)
-    folders = [model] if compare is None else [model, compare]
-    for_pictures = {"--n-best": n_best > 1, "--rank": rank, "--subwords": subwords, "--font": font}
-    _check_format(output, compare, for_pictures)
-    _check_attention(posterior=posterior, layer=layer, head=head, page=page)
-    ranks = range(n_best) if rank is None else range(rank - 1, rank)
-    request = read_request(
-        sentences or [], source, to=to, target=target, reference=reference, gold=gold, force=force, posterior=posterior
+    kind = "html" if page else file_format(output)
+    chooses_attention, chooses_rank = layer is not None or head is not None, n_best > 1 or rank is not None
+    for_translations = target or reference or force or gold or posterior or compare or beam_size or chooses_rank
+    _refuse(
+        {
+            "--layer and --head choose attention weights: leave them out, or --posterior.": posterior
+            and chooses_attention,
+            "--n-best draws the best translations side by side, --rank one of them: give only one.": n_best > 1
+            and rank is not None,
+            "A page shows the best translation of each sentence, its words and its subwords: leave out --n-best, --rank, "
+            "--subwords and --font, or write a picture.": page and (chooses_rank or subwords or font),
+            "--head all is for pictures: a page shows one alignment of each sentence by each model.": page
+            and head == _ALL,
+            f"--compare is for pages: write to a name that ends with .html, not to '{output}'.": compare and not page,
+            "--self draws pictures: write to a .png, .svg or .pdf.": self_attention and page,
+            "--self shows one sentence and no translation: give no option of translations.": self_attention
+            and for_translations,
+        }
     )
-    _check_ranks(n_best, rank, forced=request.forced)
-    _check_count(request, output, ranks=len(ranks))
-    bundles = load_models(folders, device, attending=True)
-    views = _named(folders, bundles, layer, head) if page else _views(bundles[0], layer, head)
-    _check_count(request, output, ranks=len(ranks), heads=len(views))
-    settings: dict[str, Any] = {
-        "n_best": ranks.stop,
-        "posterior": posterior,
-        "decoding": {"beam_size": beam_size},
-        "to": to,
-    }
-    if head == _ALL:  # the coverage penalty reads the attention, so each head would get a translation of its own
-        settings["decoding"]["coverage_penalty"] = 0.0
-    if not page:  # the centers of a window need the whole sentence, so a picture does not split long ones
-        settings["max_source"] = sys.maxsize
-    readers = ((name, bundle, build_translator([bundle], **settings)) for name, bundle in views)
-    if page:
-        write_page(output, request, list(readers), quiet=quiet)
+    request = read_request(sentences or [], source, to=to, target=target, reference=reference, gold=gold, force=force)
+    chosen = "--n-best and --rank choose from what the model finds, but the translations are given."
+    _refuse({chosen: request.forced and chooses_rank})
+    ranks = range(n_best) if rank is None else range(rank - 1, rank)
+    _check_count(len(request.sources), kind, matrices=len(ranks))
+    folders = [model] if compare is None else [model, compare]
+    bundles = load_models(folders, device, attending=not self_attention)
+    if self_attention:
+        weights = "self-attention weight"
+        pages = _self_attention(bundles[0], request.sources, kind, layer, head, to, subwords=subwords)
     else:
-        Picture(request, ranks, subwords, style, font, dpi).write(output, readers, quiet=quiet)
+        weights = "posterior weight" if posterior else "attention weight"
+        views = _named(folders, bundles, layer, head) if page else _views(bundles[0], layer, head)
+        _check_count(len(request.sources), kind, matrices=len(ranks) * len(views))
+        decoding: dict[str, Any] = {"beam_size": beam_size}
+        if head == _ALL:  # the coverage penalty reads the attention, so each head would get a translation of its own
+            decoding["coverage_penalty"] = 0.0
+        options: dict[str, Any] = {"n_best": ranks.stop, "posterior": posterior, "decoding": decoding, "to": to}
+        if not page:  # the centers of a window need the whole sentence, so a picture does not split long ones
+            options["max_source"] = sys.maxsize
+        readers = [(name, bundle, build_translator([bundle], **options)) for name, bundle in views]
+        if page:
+            write_page(output, request, readers, quiet=quiet)
+            typer.echo(output)
+            return
+        pages = translation_panels(request, readers, ranks, subwords=subwords, quiet=quiet)
+    if kind != "pdf":
+        pages = [list(chain(*pages))]
+    plot_heatmaps(pages, output, weights=weights, style=style, font=font, dpi=dpi)
     typer.echo(output)
 
 
-def _check_format(output: Path, compare: Path | None, for_pictures: Mapping[str, object]) -> None:
-    """Raise UsageError for options of the other format, picture or page."""
-    from nmt.plotting.explorer import is_page
-    from nmt.plotting.style import file_format
-
-    if is_page(output):
-        for name, value in for_pictures.items():
-            if value:
-                shows = "a page shows the best translation of each sentence, its words and its subwords"
-                raise UsageError(f"{name} is for pictures: {shows}.")
-        return
-    file_format(output)
-    if compare is not None:
-        raise UsageError(f"--compare is for pages: write to a name that ends with .html, not to '{output}'.")
+def _refuse(cases: dict[str, object]) -> None:
+    """Raise UsageError with the first message whose condition holds."""
+    for message, holds in cases.items():
+        if holds:
+            raise UsageError(message)
 
 
-def _check_attention(*, posterior: bool, layer: int | None, head: Any, page: bool) -> None:
-    """Raise UsageError for a choice of attention that cannot be shown."""
-    if posterior and (layer is not None or head is not None):
-        raise UsageError("--layer and --head choose attention weights: leave them out, or --posterior.")
-    if page and head == _ALL:
-        raise UsageError("--head all is for pictures: a page shows one alignment of each sentence by each model.")
+def _check_count(sentences: int, kind: str, *, matrices: int) -> None:
+    """Raise DataError if there are no sentences or too many, with so many matrices for each."""
+    from nmt.plotting.explorer import MOST_SENTENCES
 
-
-def _check_ranks(n_best: int, rank: int | None, *, forced: bool) -> None:
-    """Raise UsageError if --n-best and --rank contradict each other or given translations."""
-    if n_best > 1 and rank is not None:
-        raise UsageError(
-            "Give --n-best for the best translations side by side, or --rank for one of them, and not both."
-        )
-    if forced and (n_best > 1 or rank is not None):
-        option = "--rank" if rank is not None else "--n-best"
-        raise UsageError(f"{option} chooses from what the model finds, but the translations are given.")
-
-
-def _check_count(request: Request, output: Path, *, ranks: int, heads: int = 1) -> None:
-    """Raise DataError if there are no sentences or too many, with a matrix for each translation and each head."""
-    from nmt.cli.plotting.picture import MOST_PANELS
-    from nmt.plotting.explorer import MOST_SENTENCES, is_page
-
-    count = len(request.sources)
-    if not count:
+    if not sentences:
         raise DataError("There is no sentence to plot: the input is empty.")
-    whole = is_page(output) or output.suffix.lower() == ".pdf"
-    if whole and count > MOST_SENTENCES:
-        holds = f"{'A page' if is_page(output) else 'A PDF'} holds at most {MOST_SENTENCES} sentences"
-        raise DataError(f"{holds}, but there are {count:,}: choose some, for instance with `head`.")
-    if not is_page(output) and (matrices := ranks * heads * (1 if whole else count)) > MOST_PANELS:
-        pages = "write a .pdf, a page for each sentence" + ", or a page.html" * (heads == 1)
-        remedy = "choose fewer" if count == 1 or whole else pages
-        raise DataError(f"A figure holds at most {MOST_PANELS} matrices, but there would be {matrices:,}: {remedy}.")
+    if kind in ("html", "pdf") and sentences > MOST_SENTENCES:
+        holds = f"A page or a PDF holds at most {MOST_SENTENCES} sentences"
+        raise DataError(f"{holds}, but there are {sentences:,}: choose some, for instance with `head`.")
+    count = matrices if kind == "pdf" else matrices * sentences
+    if kind != "html" and count > MOST_PANELS:
+        remedy = "choose fewer" if matrices > MOST_PANELS else "write a .pdf, a page for each sentence, or a page.html"
+        raise DataError(f"A figure holds at most {MOST_PANELS} matrices, but there would be {count:,}: {remedy}.")
 
 
 def _named(
@@ -236,11 +217,24 @@ def _views(bundle: Bundle, layer: int | None, head: Any) -> list[tuple[str, Bund
     return [(_transformer(view).aligned_by, view) for view in views]
 
 
-def _heads_of_encoder(bundle: Bundle, head: Any) -> list[tuple[str, int | None]]:
-    """The heads of the self-attention that a picture shows, with their names: all heads', one, or their mean, which need none."""
-    if head != _ALL:
-        return [("", head)]
-    return [(f"head {number}", number) for number in range(1, getattr(bundle.recipe.model, "heads", 1) + 1)]
+def _self_attention(
+    bundle: Bundle, lines: Sequence[str], kind: str, layer: int | None, head: Any, to: str | None, *, subwords: bool
+) -> list[list[Heatmap]]:
+    """A matrix of each sentence and head: of all heads with their names, of one, or of their mean, which need none."""
+    from nmt.decoding.self_attention import read_self_attention
+    from nmt.plotting.heatmap import Heatmap
+
+    heads: list[tuple[str, int | None]] = [("", head)]
+    if head == _ALL:
+        heads = [(f"head {number}", number) for number in range(1, getattr(bundle.recipe.model, "heads", 1) + 1)]
+    _check_count(len(lines), kind, matrices=len(heads))
+    return [
+        [
+            Heatmap(read_self_attention(bundle, line, head=number, layer=layer, to=to, subwords=subwords), title)
+            for title, number in heads
+        ]
+        for line in lines
+    ]
 
 
 def _transformer(bundle: Bundle) -> TransformerModelConfig:

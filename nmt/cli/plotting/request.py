@@ -12,7 +12,7 @@ from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import with_progress
 
 if TYPE_CHECKING:
-    from nmt.alignment.links import GoldLinks, Links
+    from nmt.alignment.links import GoldLinks
     from nmt.alignment.translation import Translation
     from nmt.bundle.folder import Bundle
     from nmt.decoding.translator import Translator
@@ -27,7 +27,6 @@ class Request:
         references: a reference translation of each; None if there are none.
         forced: whether to align the references rather than translations by the model.
         gold: gold links between sources and references; None if there are none.
-        posterior: whether to show the posterior alignment rather than the attention.
         to: the language to translate to; None for the only one.
     """
 
@@ -35,7 +34,6 @@ class Request:
     references: list[str] | None = None
     forced: bool = False
     gold: list[GoldLinks] | None = None
-    posterior: bool = False
     to: str | None = None
 
     def __post_init__(self) -> None:
@@ -54,11 +52,11 @@ class Request:
         _, target = choose_direction(bundle.recipe.data, self.to)
         return sentence_bleu(text, self.references[index], language=target, tokenize=bundle.recipe.evaluation.tokenize)
 
-    def error_rate(self, index: int, links: Links) -> float | None:
-        """Alignment error rate of links between words; None without gold links."""
+    def error_rate(self, index: int, translation: Translation, rank: int = 0) -> float | None:
+        """Alignment error rate of a hypothesis; None without gold links."""
         from nmt.alignment.error_rate import error_rate
 
-        return None if self.gold is None else error_rate([links], [self.gold[index]]).aer
+        return None if self.gold is None else error_rate([translation.word_links(rank)], [self.gold[index]]).aer
 
     def read(self, translator: Translator, label: str, *, quiet: bool) -> Iterator[Translation]:
         """Translate each sentence, or score its reference if forced, with a progress bar."""
@@ -77,7 +75,6 @@ def read_request(
     reference: Path | None = None,
     gold: Path | None = None,
     force: bool = False,
-    posterior: bool = False,
     to: str | None = None,
 ) -> Request:
     """Read the sentences from the command line or from files. Raises UsageError or DataError."""
@@ -94,7 +91,7 @@ def read_request(
     references = _lines(reference) if reference is not None else None if target is None else [target]
     forced = force or target is not None or gold is not None
     gold_links = None if gold is None else read_gold(gold, len(sources))
-    return Request(sources, references, forced, gold_links, posterior, to)
+    return Request(sources, references, forced, gold_links, to)
 
 
 def _lines(path: Path) -> list[str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress, islice, pairwise, starmap
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -135,10 +135,11 @@ def encode_corpus(
     """
     sides = (source_subwords, target_subwords)
     rules = [() if filters is None else text_rules(filters, part.languages) for part in corpus.parts or [corpus]]
-    path = (cache or cache_folder()) / "encoded" / f"{_fingerprint(corpus, sides, filters, rules)}.arrow"
+    encoding = _Encoding(corpus, sides, filters, rules)
+    path = (cache or cache_folder()) / "encoded" / f"{encoding.fingerprint}.arrow"
     ids = _load(path)
     if ids is None:
-        with closing(_encode(corpus, sides, filters, rules)) as batches:
+        with closing(encoding.batches()) as batches:
             ids = _save(_join(watch(batches), id_type(*sides)), path)
     encoded = EncodedCorpus(ids, corpus, filters)
     if not len(encoded):
@@ -154,62 +155,57 @@ def id_type(*sides: Subwords) -> npt.DTypeLike:
 # --- encoding ---------------------------------------------------------------------------------------------------
 
 
-class _Lines(NamedTuple):
-    """Consecutive lines of one corpus of a mixture, to be encoded together.
+@dataclass(frozen=True)
+class _Encoding:
+    """Encodes and filters rows of a corpus.
 
     Attributes:
-        start: the row of the first one.
-        source: source lines.
-        target: target lines.
-        untagged: source lines without the tags of a mixture.
-        rules: the rules on their text.
-        first: where a pair is the first of its kind, if filters ask for that.
+        corpus: the text.
+        sides: the subwords of source and target.
+        filters: which pairs to leave out; None keeps all.
+        rules: the rules on the text of each corpus of a mixture, or of the one corpus.
     """
 
-    start: int
-    source: list[str]
-    target: list[str]
-    untagged: list[str]
-    rules: Sequence[TextRule]
-    first: npt.NDArray[np.bool_] | None
+    corpus: ParallelCorpus
+    sides: tuple[Subwords, Subwords]
+    filters: FiltersConfig | None
+    rules: Sequence[Sequence[TextRule]]
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything the ids depend on. A rule that is off has no part in it, so new rules leave old files valid."""
+        limits = self.filters and self.filters.model_dump_json(include={"max_length", "max_ratio", "duplicates"})
+        if len(self.rules) > 1 and any(self.rules):
+            described = [repr([(len(rows), rules) for rows, rules in zip(self.corpus.ranges, self.rules, strict=True)])]
+        else:
+            described = list(map(repr, self.rules[0]))
+        models = (subwords.fingerprint for subwords in self.sides)
+        content = json.dumps([VERSION, self.corpus.fingerprint, *models, limits, *described])
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
 
-def _encode(
-    corpus: ParallelCorpus,
-    sides: tuple[Subwords, Subwords],
-    filters: FiltersConfig | None,
-    rules: Sequence[Sequence[TextRule]],
-) -> Generator[IdTable]:
-    """Encode and filter a corpus, batch by batch in order, with the rules of each corpus of a mixture."""
-    first = None
-    if filters and not filters.duplicates:
-        first = first_occurrences(corpus.pairs(), len(corpus))
-    batches = (
-        _Lines(
-            start,
-            corpus.source[start:end],
-            corpus.target[start:end],
-            corpus.untagged.source[start:end],
-            rules_of_part,
-            None if first is None else first[start:end],
+    def batches(self) -> Generator[IdTable]:
+        """The pairs to keep, batch by batch in order, whatever the number of processes."""
+        first = None
+        if self.filters and not self.filters.duplicates:
+            first = first_occurrences(self.corpus.pairs(), len(self.corpus))
+        tasks = (
+            (slice(start, min(start + BATCH, rows.stop)), rules)
+            for rows, rules in zip(self.corpus.ranges, self.rules, strict=True)
+            for start in range(rows.start, rows.stop, BATCH)
         )
-        for rows, rules_of_part in zip(corpus.ranges, rules, strict=True)
-        for start, end in ((start, min(start + BATCH, rows.stop)) for start in range(rows.start, rows.stop, BATCH))
-    )
-    yield from in_processes(partial(_encode_lines, sides, filters), batches, usable_cores())
+        yield from in_processes(partial(self._encode, first), tasks, usable_cores())
 
-
-def _encode_lines(sides: tuple[Subwords, Subwords], filters: FiltersConfig | None, lines: _Lines) -> IdTable:
-    """Encode and filter some lines."""
-    source, target = (
-        subwords.encode_batch(texts, threads=1)
-        for subwords, texts in zip(sides, (lines.source, lines.target), strict=True)
-    )
-    source_lengths, target_lengths = (np.fromiter(map(len, side), np.int32, len(side)) for side in (source, target))
-    pairs = list(zip(lines.untagged, lines.target, strict=True)) if lines.rules else ()
-    mask, report = keep(source_lengths, target_lengths, filters, first=lines.first, pairs=pairs, rules=lines.rules)
-    kept_source, kept_target = (Lists.of(list(compress(side, mask)), id_type(*sides)) for side in (source, target))
-    return IdTable(np.flatnonzero(mask) + lines.start, kept_source, kept_target, report.counts)
+    def _encode(self, first: npt.NDArray[np.bool_] | None, task: tuple[slice, Sequence[TextRule]]) -> IdTable:
+        """Encode some rows, and filter them by rules on their text; `first` says which pairs do not repeat another."""
+        rows, rules = task
+        texts = self.corpus.source[rows], self.corpus.target[rows]
+        ids = [subwords.encode_batch(lines, threads=1) for subwords, lines in zip(self.sides, texts, strict=True)]
+        lengths = [np.fromiter(map(len, side), np.int32, len(side)) for side in ids]
+        pairs = list(zip(self.corpus.untagged.source[rows], texts[1], strict=True)) if rules else ()
+        is_first = None if first is None else first[rows]
+        mask, report = keep(lengths[0], lengths[1], self.filters, first=is_first, pairs=pairs, rules=rules)
+        source, target = (Lists.of(list(compress(side, mask)), id_type(*self.sides)) for side in ids)
+        return IdTable(np.flatnonzero(mask) + rows.start, source, target, report.counts)
 
 
 def in_processes(run: Callable[[TaskT], ResultT], tasks: Iterable[TaskT], processes: int) -> Generator[ResultT]:
@@ -239,23 +235,6 @@ def _join(batches: Iterable[IdTable], dtype: npt.DTypeLike) -> IdTable:
 
 
 # --- the cached file --------------------------------------------------------------------------------------------
-
-
-def _fingerprint(
-    corpus: ParallelCorpus,
-    sides: tuple[Subwords, Subwords],
-    filters: FiltersConfig | None,
-    rules: Sequence[Sequence[TextRule]],
-) -> str:
-    """A hash of everything the ids depend on. A rule that is off has no part in it, so new rules leave old files valid."""
-    limits = filters and filters.model_dump_json(include={"max_length", "max_ratio", "duplicates"})
-    if len(rules) > 1 and any(rules):
-        described = [repr([(len(rows), own) for rows, own in zip(corpus.ranges, rules, strict=True)])]
-    else:
-        described = list(map(repr, rules[0]))
-    models = (subwords.fingerprint for subwords in sides)
-    content = json.dumps([VERSION, corpus.fingerprint, *models, limits, *described])
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 def _load(path: Path) -> IdTable | None:

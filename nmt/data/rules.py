@@ -14,40 +14,12 @@ import regex
 
 from nmt.errors import UsageError
 from nmt.recipe import FiltersConfig
-from nmt.text.languages import base_language
+from nmt.text.languages import base_language, find_language
 
-_LANGUAGES = {
-    "Arabic": "ar fa ku ps ug ur",
-    "Armenian": "hy",
-    "Bengali": "as bn",
-    "Cyrillic": "az be bg bs kk ky mk mn ru sh sr tg tk tt uk uz",
-    "Devanagari": "hi mr ne",
-    "Ethiopic": "am",
-    "Georgian": "ka",
-    "Greek": "el",
-    "Gujarati": "gu",
-    "Gurmukhi": "pa",
-    "Han": "ja zh",
-    "Hangul": "ko",
-    "Hebrew": "he yi",
-    "Hiragana": "ja",
-    "Kannada": "kn",
-    "Katakana": "ja",
-    "Khmer": "km",
-    "Lao": "lo",
-    "Latin": """
-        af az br bs ca cs cy da de en eo es et eu fi fr fy ga gd gl ha hr hu id ig is it ku li lt lv mg ms mt nb nl nn no oc pl pt
-        ro rw se sh sk sl so sq sr sv sw tk tl tr uz vi wa xh yo zu
-    """,
-    "Malayalam": "ml",
-    "Myanmar": "my",
-    "Oriya": "or",
-    "Sinhala": "si",
-    "Tamil": "ta",
-    "Telugu": "te",
-    "Thai": "th",
-}
-"""The languages of the catalogue that each script of Unicode writes."""
+_SEVERAL_SCRIPTS = {**dict.fromkeys("az bs sh sr tk tt uz".split(), ("Latn", "Cyrl")), "ku": ("Latn", "Arab")}
+"""The scripts of languages that are written in more than one."""
+_WRITING_SYSTEMS = {"Jpan": ("Hani", "Hira", "Kana"), "Kore": ("Hang",), "Hans": ("Hani",), "Hant": ("Hani",)}
+"""The scripts of Unicode that the other codes of ISO 15924 stand for."""
 
 
 class TextRule(Protocol):
@@ -107,8 +79,11 @@ class OwnScripts:
     @classmethod
     def of(cls, languages: Iterable[str]) -> "OwnScripts":
         """The rule for two languages. Raises UsageError if it is not known how one is written."""
-        source, target = map(_known_scripts, languages)
-        return cls((source, target))
+        source, target = languages
+        for language in (source, target):
+            if not scripts_of(language):
+                raise UsageError(f"The filter 'scripts' does not know how '{language}' is written: leave it out.")
+        return cls((scripts_of(source), scripts_of(target)))
 
     def removes(self, source: str, target: str) -> bool:
         return any(is_foreign(side, scripts) for side, scripts in zip((source, target), self.scripts, strict=True))
@@ -172,19 +147,17 @@ def _count(pattern: str, text: str) -> int:
     return len(regex.findall(pattern, text))
 
 
-def _known_scripts(language: str) -> tuple[str, ...]:
-    """The scripts that a language is written in. Raises UsageError if the table does not have it."""
-    if scripts := scripts_of(language):
-        return scripts
-    known = sorted({code for codes in _LANGUAGES.values() for code in codes.split()})
-    raise UsageError(
-        f"The filter 'scripts' does not know how '{language}' is written, only {', '.join(known)}: leave it out."
-    )
-
-
 def scripts_of(language: str) -> tuple[str, ...]:
-    """The scripts that a language is written in; none if the table does not have it."""
-    return tuple(script for script, codes in _LANGUAGES.items() if base_language(language) in codes.split())
+    """The codes of the scripts that a language is written in; none if the language is unknown."""
+    import langcodes  # not at the top: commands without text start faster
+
+    base = base_language(language)
+    if base in _SEVERAL_SCRIPTS:
+        return _SEVERAL_SCRIPTS[base]
+    if len(base) != 2 or not langcodes.tag_is_valid(base):  # longer codes are words as well
+        return ()
+    script = str(langcodes.get(find_language(language) or base).maximize().script)
+    return _WRITING_SYSTEMS.get(script, (script,))
 
 
 def is_foreign(text: str, scripts: Sequence[str]) -> bool:

@@ -104,11 +104,8 @@ def test_every_language_of_the_catalogue_has_scripts_that_unicode_knows() -> Non
         assert OwnScripts.of(("en", language)).removes("fine", "\N{CHEROKEE LETTER A}")
 
 
-def test_a_language_of_unknown_script_is_refused_in_a_sentence() -> None:
-    with pytest.raises(
-        UsageError,
-        match=r"^The filter 'scripts' does not know how 'tlh' is written, only af, am, .*, zu: leave it out\.$",
-    ):
+def test_a_language_of_unknown_script_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^The filter 'scripts' does not know how 'tlh' is written: leave it out\.$"):
         text_rules(FiltersConfig(scripts=True), ("en", "tlh"))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tools.benchmarks import attention, decoding, dropping, growth, report, starting, training
+from tools.benchmarks import decoding, dropping, report, starting, training
 from tools.benchmarks.joey import Joey
 from tools.benchmarks.measuring import MeasurementError
 from tools.benchmarks.onmt import OpenNMT
@@ -27,9 +27,6 @@ PHASES = {
     "train": training.train,
     "decode": decoding.decode,
     "start-up": starting.start,
-    "growth": growth.grow,
-    "file": growth.long_file,
-    "attention": attention.attend,
     "drop-one": dropping.drop,
 }
 
@@ -46,12 +43,6 @@ def main() -> int:
                 sections.append(PHASES[phase](session))
                 _write(options, session, sections)  # keep these figures if a later phase fails
         print(report.markdown(session, sections))
-        for section in sections if options.picture else ():
-            if section.name == "attention":
-                attention.draw(section.figures, options.picture)
-        if options.trace:
-            options.trace.mkdir(parents=True, exist_ok=True)
-            growth.trace(session, options.trace)
     except MeasurementError as error:
         sys.exit(f"benchmark: {error}")
     except OSError as error:
@@ -102,8 +93,6 @@ def _options() -> argparse.Namespace:
     add("--updates", type=_positive, help="updates of each timed training run, at least 15")
     add("--model-updates", type=_positive, help="updates of the models used for decoding")
     add("--work", type=Path, metavar="DIR", help="folder for text and models [benchmark in nmt's cache]")
-    add("--trace", type=Path, metavar="DIR", help="profile an update and a search into DIR, for ui.perfetto.dev")
-    add("--picture", type=Path, metavar="FILE", help="draw what the phase attention measured")
     add("--json", type=Path, metavar="FILE", help="write all figures")
     add("--markdown", type=Path, metavar="FILE", help="write the report")
     options = parser.parse_args()

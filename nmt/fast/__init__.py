@@ -7,6 +7,6 @@ CPUs. A GPU runs the plain modules; in training, PyTorch compiles their steps (`
 
 from nmt.fast.accelerate import accelerate, is_compiled
 from nmt.fast.pack import pack, pack_search
-from nmt.fast.switch import arithmetic, is_on
+from nmt.fast.twins import arithmetic, is_on
 
 __all__ = ["accelerate", "arithmetic", "is_compiled", "is_on", "pack", "pack_search"]

@@ -11,19 +11,18 @@ import torch
 from torch import nn
 
 from nmt.fast.attention import (
-    DeferredAdditiveScore,
     DeferredAttendThenUpdate,
     DeferredAttention,
-    DeferredConcatScore,
     DeferredUpdateThenAttend,
+    SteppedAdditiveScore,
+    SteppedConcatScore,
 )
 from nmt.fast.deferred import DeferredLinear
 from nmt.fast.dropout import FastDropout
 from nmt.fast.gru import FastGru, FastGruCell, FastRecurrence
 from nmt.fast.kernels.build import prepare_kernels
 from nmt.fast.loss import ChunkedOutputLayer
-from nmt.fast.switch import is_on
-from nmt.fast.twins import twin
+from nmt.fast.twins import is_on, twin
 from nmt.model.attention import Attention
 from nmt.model.cells import GruCell
 from nmt.model.decoder import AttendThenUpdate, Recurrence, UpdateThenAttend
@@ -39,8 +38,8 @@ TRAINING_TWINS: dict[type[nn.Module], type[nn.Module]] = {
     nn.GRU: FastGru,
     GruCell: FastGruCell,
     Recurrence: FastRecurrence,
-    AdditiveScore: DeferredAdditiveScore,
-    ConcatScore: DeferredConcatScore,
+    AdditiveScore: SteppedAdditiveScore,
+    ConcatScore: SteppedConcatScore,
     Attention: DeferredAttention,
     AttendThenUpdate: DeferredAttendThenUpdate,
     UpdateThenAttend: DeferredUpdateThenAttend,

@@ -1,11 +1,10 @@
-"""Attention in training, with deferred gradients: those of keys, annotations and v are formed once, not at every step.
+"""Attention in training: additive attention is one kernel per step, whose gradients of keys, annotations and v are deferred.
 
-Additive attention is one kernel per step, which holds no [N S D] numbers and computes v^T tanh(q + k) from e^(2q) e^(2k).
+The kernel holds no [N S D] numbers, and computes v^T tanh(q + k) from e^(2q) e^(2k).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import repeat
 from typing import Any
 
@@ -17,11 +16,10 @@ from torch.nn import functional
 from nmt.fast.deferred import DeferredGradient, current_deferral, deferring
 from nmt.fast.kernels import decoding as decoding_kernels
 from nmt.fast.kernels import training as training_kernels
-from nmt.fast.local_attention import windows_of
 from nmt.model.attention import Attention, AttentionMemory, AttentionOutput
 from nmt.model.decoder import AttendThenUpdate, AttentionalDecoder, Decoded, RecurrentState, UpdateThenAttend, stacked
-from nmt.model.precision import at_least_fp32
 from nmt.model.scores import AdditiveScore, ConcatScore
+from nmt.model.windows import Window
 
 
 class DeferredDecoder(AttentionalDecoder):
@@ -40,8 +38,11 @@ class DeferredUpdateThenAttend(DeferredDecoder, UpdateThenAttend):
     """Luong's order."""
 
 
-class DeferredAdditiveScore(AdditiveScore):
-    """Computes the steps one by one, so that no [N T S D] numbers are in memory."""
+class SteppedAdditiveScore(AdditiveScore):
+    """Computes the steps one by one, so that no [N T S D] numbers are in memory.
+
+    v^T tanh(q + k_j) = sum v - 2 v^T sigma(-2 (q + k_j)): on a CPU sigma is four (bf16) to ten times (fp32) as fast as tanh.
+    """
 
     def forward(
         self,
@@ -49,18 +50,21 @@ class DeferredAdditiveScore(AdditiveScore):
         keys: Float[Tensor, "N S D"],
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> Float[Tensor, "N T S"]:
-        steps = self.query(queries).unbind(1)
-        if self.coverage is None or coverage is None:
-            return torch.stack([additive_scores(query, keys, self.v) for query in steps], 1)
-        covered = [keys + self.coverage(each.unsqueeze(-1).to(keys.dtype)) for each in coverage.unbind(1)]
-        return torch.stack([additive_scores(*each, self.v) for each in zip(steps, covered, strict=True)], 1)
+        scores = []
+        for step, query in enumerate(self.query(queries).unbind(1)):
+            covered = keys
+            if self.coverage is not None and coverage is not None:
+                covered = keys + self.coverage(coverage[:, step].unsqueeze(-1).to(keys.dtype))
+            complements = torch.sub((-2 * query).unsqueeze(1), covered, alpha=2).sigmoid()  # (1 - tanh(q + k)) / 2
+            scores.append(self.v.weight.sum() - 2 * functional.linear(complements, self.v.weight).squeeze(-1))
+        return torch.stack(scores, 1)
 
 
-class DeferredConcatScore(DeferredAdditiveScore, ConcatScore):
+class SteppedConcatScore(SteppedAdditiveScore, ConcatScore):
     """The same for the concat score."""
 
 
-_FUSED = (DeferredAdditiveScore, DeferredConcatScore)
+_FUSED = (SteppedAdditiveScore, SteppedConcatScore)
 """The scores of the kernel, by exact type: a subclass may compute something else."""
 
 
@@ -85,61 +89,6 @@ class DeferredAttention(Attention):
         if attended is None:
             return super().forward(queries, positions, memory, coverage)
         return AttentionOutput(*attended, centers)
-
-
-# --- the additive score -----------------------------------------------------------------------------------------------
-
-
-def additive_scores(query: Float[Tensor, "N D"], keys: Float[Tensor, "N S D"], v: nn.Linear) -> Float[Tensor, "N S"]:
-    """v^T tanh(q + k_j) = sum v - 2 v^T sigma(-2 (q + k_j)): on a CPU sigma is four (bf16) to ten times (fp32) as fast as tanh."""
-    current = current_deferral()
-    if current is None:
-        return _scores_of(_complement(query, keys), v.weight)
-    (shared, weight), gradient = current.share(AdditiveScoreGradient, keys, v.weight)
-    return _AdditiveScores.apply(query.to(shared.dtype), shared, weight, gradient)  # type: ignore[no-any-return, no-untyped-call]
-
-
-def _complement(query: Float[Tensor, "N D"], keys: Float[Tensor, "N S D"]) -> Float[Tensor, "N S D"]:
-    """sigma(-2 (q + k_j)) = (1 - tanh(q + k_j)) / 2."""
-    return torch.sub((-2 * query).unsqueeze(1), keys, alpha=2).sigmoid_()
-
-
-def _scores_of(complement: Float[Tensor, "N S D"], v: Float[Tensor, "1 D"]) -> Float[Tensor, "N S"]:
-    """v^T tanh(q + k_j) from (1 - tanh(q + k_j)) / 2."""
-    return v.sum() - 2 * functional.linear(complement, v).squeeze(-1)
-
-
-class AdditiveScoreGradient(DeferredGradient):
-    """dk and dv, summed at every step: to save their [N S D] numbers per step would take more memory than time."""
-
-    def save(self, *tensors: Tensor) -> None:
-        if not self.saved:
-            self.saved.append(tuple(at_least_fp32(tensor).clone() for tensor in tensors))
-            return
-        for total, tensor in zip(self.saved[0], tensors, strict=True):
-            total.add_(tensor)
-
-    def form(self) -> tuple[Tensor, ...]:
-        keys, v = self.take()  # [1 N S D], [1 1 D]
-        return keys[0], v[0]
-
-
-class _AdditiveScores(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, query: Tensor, keys: Tensor, v: Tensor, gradient: DeferredGradient) -> Tensor:
-        complement = _complement(query, keys)
-        ctx.save_for_backward(complement, v)
-        ctx.gradient = gradient
-        return _scores_of(complement, v)
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        complement, v = ctx.saved_tensors
-        before_tanh = torch.ops.aten.sigmoid_backward(upstream[0].unsqueeze(-1) * (4 * v), complement)
-        if ctx.needs_input_grad[1]:
-            d_v = upstream[0].sum() - 2 * (upstream[0].reshape(1, -1) @ complement.flatten(0, 1))
-            ctx.gradient.save(before_tanh, d_v)
-        return before_tanh.sum(1), None, None, None
 
 
 # --- additive attention as one kernel ---------------------------------------------------------------------------------
@@ -167,15 +116,15 @@ def attend_additively(
         return None
     steps = [
         _AdditiveAttention.apply(*of_step, mask, gradient, *shared)  # type: ignore[no-untyped-call]
-        for of_step in zip(*map(_steps_of, (queries, starts, factors)), strict=False)
+        for of_step in zip(
+            queries.unbind(1),
+            repeat(None) if starts is None else starts.unbind(1),
+            repeat(None) if factors is None else factors.unbind(1),
+            strict=False,
+        )
     ]
-    contexts, weights = (stacked(parts) for parts in zip(*steps, strict=True))
+    contexts, weights = (stacked(results) for results in zip(*steps, strict=True))
     return contexts, weights
-
-
-def _steps_of(values: Tensor | None) -> Iterable[Tensor | None]:
-    """Values [N T ...] of each step; without values, None for any step."""
-    return repeat(None) if values is None else values.unbind(1)
 
 
 class AttentionGradient(DeferredGradient):
@@ -222,9 +171,26 @@ class _AdditiveAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         exp_queries, weights, annotations, *bounds = ctx.saved_tensors
-        gradient, (d_contexts, d_weights) = ctx.gradient, (each.float() for each in upstream)
+        gradient, (d_contexts, d_weights) = ctx.gradient, (d_output.float() for d_output in upstream)
         d_scores, d_queries, d_factors = training_kernels.additive_attention_back(
             d_contexts, d_weights, exp_queries, gradient.exp_keys, gradient.v, annotations, weights, *bounds
         )
         gradient.save(exp_queries, weights, d_scores, d_contexts)
         return d_queries.to(ctx.dtype), None, d_factors, *[None] * 5
+
+
+def windows_of(
+    window: Window | None, queries: Float[Tensor, "N T H"], positions: Int[Tensor, "N T"], memory: AttentionMemory
+) -> tuple[Float[Tensor, "N T 1"] | None, Int[Tensor, "N T"] | None, Float[Tensor, "N T W"] | None]:
+    """Local windows (Luong et al. 2015, 3.2) as the kernels of additive attention read them.
+
+    Returns:
+        The centers of T queries per row, the first position that each reads, and the factors of W positions from there on; without
+        a window all are None.
+    """
+    if window is None:
+        return None, None, None
+    center = window.center(queries, positions, memory.row_mask)
+    length = memory.mask.shape[1]
+    near = window.positions(center, window.size(length), length)
+    return center.unsqueeze(-1), near[..., 0], window.factor(center, near)

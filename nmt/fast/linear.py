@@ -1,10 +1,12 @@
 """Packed weights: a matrix is laid out for the processor once, while `nn.Linear` lays it out at every call.
 
-In fp32 this bypasses the BLAS library, which on some processors is less than half as fast.
+In fp32 this bypasses the BLAS library, which on some processors is less than half as fast. Where a layer reads only embedded tokens, a
+table of its products replaces it.
 """
 
 from __future__ import annotations
 
+import threading
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from torch.nn import functional
 
 from nmt.fast.bucketing import with_bucketed_rows
 from nmt.fast.int8 import Int8Linear, can_multiply_int8
+from nmt.model.embedding import TokenEmbedding
 
 
 class PackedLinear(nn.Linear):
@@ -107,3 +110,48 @@ def can_pack(weight: Tensor, dtype: torch.dtype) -> bool:
     if dtype == torch.int8:
         return can_multiply_int8()
     return dtype == torch.float32 or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+# --- tables of tokens --------------------------------------------------------------------------------------------------
+
+
+class TokenTable(nn.Module):
+    """W g E y + b of every token y, computed when the token is first read. Threads may share the table."""
+
+    def __init__(self, embedding: TokenEmbedding, linear: nn.Linear) -> None:
+        super().__init__()
+        self.embedding, self.linear = embedding, linear
+        self.out_features = linear.out_features
+        self.table: Tensor | None = None
+        self.is_known = torch.zeros(embedding.num_embeddings, dtype=torch.bool)
+        self.filling = threading.Lock()
+
+    def forward(self, ids: Int[Tensor, "... 1"]) -> Float[Tensor, "... G"]:
+        ids = ids.squeeze(-1)
+        return functional.embedding(ids, self.rows_for(ids))
+
+    def rows_for(self, ids: Int[Tensor, "*ids"]) -> Float[Tensor, "V G"]:
+        """The table, with the rows of these tokens filled."""
+        if self.table is None or not self.is_known[ids].all():
+            with self.filling:
+                new = torch.unique(ids[~self.is_known[ids]])
+                products: Tensor = self.linear(self.embedding(new))
+                if self.table is None:
+                    with torch.inference_mode(mode=False):  # else no row could be added outside of it
+                        self.table = products.new_empty(len(self.is_known), self.out_features)
+                self.table[new] = products
+                self.is_known[new] = True  # last, so that no thread reads a row before it is there
+        return self.table
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class TokenIds(nn.Module):
+    """Replaces an embedding that only tables read: passes the ids on."""
+
+    def forward(self, ids: Int[Tensor, "*ids"]) -> Int[Tensor, "*ids 1"]:
+        return ids.unsqueeze(-1)
+
+    if TYPE_CHECKING:
+        __call__ = forward

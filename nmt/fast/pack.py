@@ -16,23 +16,13 @@ from torch import Tensor, nn
 from nmt.errors import UsageError
 from nmt.fast.gru import FastGruCell
 from nmt.fast.kernels.build import prepare_kernels
-from nmt.fast.linear import can_pack, packed_linear, plain_linear, restricted
+from nmt.fast.linear import TokenIds, TokenTable, can_pack, packed_linear, restricted
 from nmt.fast.loss import ChunkedOutputLayer
 from nmt.fast.output import PackedOutputLayer
 from nmt.fast.packed_gru import Int8Recurrence, PackedGru, pack_recurrence
-from nmt.fast.recurrent import SearchModel
-from nmt.fast.search import FastSearch
-from nmt.fast.shared_attention import (
-    FusedAttention,
-    ProjectedAttention,
-    ProjectedReadout,
-    SharedAttention,
-    SharedMultiHeadAttention,
-)
-from nmt.fast.switch import is_on
-from nmt.fast.tables import TokenIds, TokenTable
-from nmt.fast.transformer import SearchTransformer, SharedDecoderLayer
-from nmt.fast.twins import as_type, twin
+from nmt.fast.search import FastSearch, SearchModel, SearchTransformer, SharedDecoderLayer
+from nmt.fast.shared_attention import FusedAttention, SharedAttention, SharedMultiHeadAttention
+from nmt.fast.twins import as_type, is_on, twin
 from nmt.model.attention import Attention, MultiHeadAttention
 from nmt.model.cells import GruCell
 from nmt.model.decoder import AttendThenUpdate, Recurrence, UpdateThenAttend
@@ -142,6 +132,10 @@ def _packed(
     if can_pack(fast.output.weight, dtype):
         _pack_children(fast, dtype)
         _tabulate(fast)
+        attention = fast.decoder.attention
+        is_additive = type(attention) is SharedAttention and type(attention.score) in (AdditiveScore, ConcatScore)
+        if is_additive and not attention.has_coverage:
+            fast.decoder.attention = as_type(FusedAttention, attention)
     elif precision == "int8":
         raise UsageError("Decoding in int8 needs a model in fp32 on a CPU that oneDNN knows: use fp32 or bf16 instead.")
     if shared_tokens is not None:
@@ -195,33 +189,9 @@ def _pack_linear(linear: nn.Linear, dtype: torch.dtype) -> nn.Module:
     return packed_linear(linear, dtype) if min(linear.in_features, linear.out_features) > 1 else linear
 
 
-def _pack_decoder(decoder: AttendThenUpdate | UpdateThenAttend, dtype: torch.dtype) -> nn.Module:
-    """Fuse an additive attention.
-
-    If only an attentional readout reads the contexts, project the annotations with its matrix, if that is no wider than they are.
-    """
-    decoder.attention = attention = fused(decoder.attention)
-    readout = decoder.readout
-    if not isinstance(attention, SharedAttention):
-        return decoder
-    is_projectable = isinstance(decoder, UpdateThenAttend) and attention.score is not None
-    if is_projectable and type(readout) is AttentionalReadout and readout.combine.out_features <= readout.context_size:
-        of_context = plain_linear(readout.combine.weight[:, : readout.context_size], None)
-        of_state = plain_linear(readout.combine.weight[:, readout.context_size :], None)
-        decoder.attention = ProjectedAttention(attention, packed_linear(of_context, dtype))
-        decoder.readout = ProjectedReadout(packed_linear(of_state, dtype))
-    return decoder
-
-
-def fused(attention: Attention | MultiHeadAttention) -> Attention | MultiHeadAttention:
-    """An additive attention of one head in one kernel; any other as it is."""
-    is_additive = type(attention) is SharedAttention and type(attention.score) in (AdditiveScore, ConcatScore)
-    return as_type(FusedAttention, attention) if is_additive and not attention.has_coverage else attention
-
-
 _TOKEN_READERS: set[type[nn.Module]] = {
     *(Encoder, UnrolledLayer, PackedGru, AttendThenUpdate, UpdateThenAttend, Recurrence, Int8Recurrence),
-    *(TanhReadout, MaxoutReadout, AttentionalReadout, ProjectedReadout, StateReadout, LexicalReadout),
+    *(TanhReadout, MaxoutReadout, AttentionalReadout, StateReadout, LexicalReadout),
 }
 """Modules that read embedded tokens only through the layers that `_tabulate` replaces."""
 
@@ -230,7 +200,5 @@ PACKERS: dict[type[nn.Module], Callable[[Any, torch.dtype], nn.Module]] = {
     nn.GRU: PackedGru,
     ChunkedOutputLayer: PackedOutputLayer,
     Recurrence: pack_recurrence,
-    AttendThenUpdate: _pack_decoder,
-    UpdateThenAttend: _pack_decoder,
 }
 """How each type is packed on a CPU that oneDNN supports."""

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from nmt.fast.gru import FastGruCell, gru_gates
 from nmt.fast.int8 import Int8Linear, has_int8_kernel
 from nmt.fast.kernels import decoding as kernels
-from nmt.fast.linear import packed_linear, plain_linear
-from nmt.fast.tables import TokenTable
+from nmt.fast.linear import TokenTable, packed_linear, plain_linear
 from nmt.fast.twins import as_type
 from nmt.model.cells import GruCell
 from nmt.model.decoder import Recurrence, RecurrentState

@@ -5,18 +5,60 @@ A beam of K reads annotations and keys from memory once, not K times. The fused 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from nmt.fast.beam_memory import SharedMemory
+from nmt.fast.attention import windows_of
 from nmt.fast.kernels import decoding as kernels
-from nmt.fast.local_attention import windows_of
 from nmt.model.attention import Attention, AttentionMemory, AttentionOutput, MultiHeadAttention
-from nmt.model.readout import Readout
 from nmt.model.scores import AdditiveScore
+from nmt.search.segments import Segments
+
+
+@dataclass(frozen=True)
+class SharedMemory(AttentionMemory):
+    """Annotations and keys, one row per sentence, and the sentence that each hypothesis reads."""
+
+    hypotheses: Segments | None = None
+    """The hypotheses of each sentence; None where hypothesis i reads sentence i."""
+    exp_keys: Float[Tensor, "B S D"] | None = None
+    """e^(2 k_j), if a kernel computes the additive score from it."""
+
+    @property
+    def row_mask(self) -> Bool[Tensor, "N S"]:
+        return self.mask if self.hypotheses is None else self.mask[self.hypotheses.segment_ids]
+
+    @classmethod
+    def of(cls, memory: AttentionMemory) -> SharedMemory:
+        """A plain memory as a shared one."""
+        if isinstance(memory, SharedMemory):
+            return memory
+        return cls(memory.annotations, memory.keys, memory.mask, memory.summary)
+
+    def read_by(self, rows: Int[Tensor, " N"]) -> SharedMemory:
+        """The same memory, read by N hypotheses."""
+        sentences = len(self.mask)
+        if len(rows) == sentences and torch.equal(rows, torch.arange(sentences, device=rows.device)):
+            return self
+        return replace(self, hypotheses=Segments(rows, sentences))
+
+    def in_bf16(self) -> SharedMemory:
+        """The memory in bf16 for steps that multiply in bf16; the kernel for `exp_keys` needs fp32."""
+        if self.exp_keys is not None:
+            return self
+        annotations = self.annotations.to(torch.bfloat16)
+        keys = annotations if self.keys is self.annotations else self.keys
+        keys = keys.to(torch.bfloat16) if keys.is_floating_point() else keys  # positions stay numbers
+        return replace(self, annotations=annotations, keys=keys)
+
+    def select(self, rows: Int[Tensor, " M"]) -> SharedMemory:
+        """The memory of these sentences, in their order."""
+        plain = AttentionMemory(self.annotations, self.keys, self.mask, self.summary).select(rows)
+        exp_keys = None if self.exp_keys is None else self.exp_keys[rows]
+        return replace(SharedMemory.of(plain), exp_keys=exp_keys)
 
 
 class SharingAttention(nn.Module):
@@ -29,10 +71,20 @@ class SharingAttention(nn.Module):
         memory: AttentionMemory,
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> AttentionOutput:
+        attended: AttentionOutput
         if not isinstance(memory, SharedMemory) or memory.hypotheses is None:
-            attended: AttentionOutput = super().forward(queries, positions, memory, coverage)
+            attended = super().forward(queries, positions, memory, coverage)
             return attended
-        return _to_hypotheses(super().forward(*_to_steps(queries, positions, memory, coverage)), memory)
+        rows = memory.hypotheses
+        attended = super().forward(
+            rows.to_padded(queries.squeeze(1)),
+            rows.to_padded(positions.squeeze(1)),
+            replace(memory, hypotheses=None),
+            None if coverage is None else rows.to_padded(coverage.squeeze(1)),
+        )
+        centers = None if attended.centers is None else rows.to_flat(attended.centers).unsqueeze(1)
+        contexts, weights = rows.to_flat(attended.contexts), rows.to_flat(attended.weights)
+        return AttentionOutput(contexts.unsqueeze(1), weights.unsqueeze(1), centers)
 
 
 class SharedAttention(SharingAttention, Attention):
@@ -41,30 +93,6 @@ class SharedAttention(SharingAttention, Attention):
 
 class SharedMultiHeadAttention(SharingAttention, MultiHeadAttention):
     """Several heads."""
-
-
-def _to_steps(
-    queries: Float[Tensor, "N 1 H"],
-    positions: Int[Tensor, "N 1"],
-    memory: SharedMemory,
-    coverage: Float[Tensor, "N 1 S"] | None,
-) -> tuple[Tensor, Tensor, SharedMemory, Tensor | None]:
-    """The arguments of attention with the hypotheses of a sentence as time steps, padded to the sentence with the most."""
-    rows = memory.hypotheses
-    assert rows is not None
-    padded = None if coverage is None else rows.to_padded(coverage.squeeze(1))
-    by_sentence = replace(memory, hypotheses=None)
-    return rows.to_padded(queries.squeeze(1)), rows.to_padded(positions.squeeze(1)), by_sentence, padded
-
-
-def _to_hypotheses(attended: AttentionOutput, memory: SharedMemory) -> AttentionOutput:
-    """The results without padding, one time step per hypothesis."""
-    rows = memory.hypotheses
-    assert rows is not None
-    centers = None if attended.centers is None else rows.to_flat(attended.centers).unsqueeze(1)
-    return AttentionOutput(
-        rows.to_flat(attended.contexts).unsqueeze(1), rows.to_flat(attended.weights).unsqueeze(1), centers
-    )
 
 
 class FusedAttention(SharedAttention):
@@ -105,39 +133,3 @@ class FusedAttention(SharedAttention):
             None if factors is None else factors.flatten(0, 1),
         )
         return AttentionOutput(contexts.view(count, steps, -1), weights.view(count, steps, -1), centers)
-
-
-class ProjectedAttention(Attention):
-    """An attention with contexts W c_i = sum_j alpha_ij (W h_j): W h_j once per sentence replaces W c_i at every step."""
-
-    def __init__(self, attention: Attention, projection: nn.Linear) -> None:
-        super().__init__(attention.score, attention.window)
-        self.attention, self.projection = attention, projection
-
-    def build_memory(
-        self, annotations: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"], summary: Float[Tensor, "B C"]
-    ) -> AttentionMemory:
-        memory = self.attention.build_memory(annotations, mask, summary)
-        return replace(memory, annotations=self.projection(memory.annotations).to(memory.annotations.dtype))
-
-    def forward(
-        self,
-        queries: Float[Tensor, "N T H"],
-        positions: Int[Tensor, "N T"],
-        memory: AttentionMemory,
-        coverage: Float[Tensor, "N T S"] | None = None,
-    ) -> AttentionOutput:
-        return self.attention(queries, positions, memory, coverage)
-
-
-class ProjectedReadout(Readout):
-    """h~_t = tanh(W_c [c_t; h_t]) from contexts already multiplied with their part of W_c, see `ProjectedAttention`."""
-
-    def __init__(self, state: nn.Linear) -> None:
-        super().__init__()
-        self.state = state
-
-    def forward(
-        self, hidden: Float[Tensor, "... H"], embedded: Num[Tensor, "... E"], context: Float[Tensor, "... R"]
-    ) -> Float[Tensor, "... R"]:
-        return torch.tanh(context + self.state(hidden))

@@ -64,6 +64,7 @@ def test_a_recipe_can_ask_for_it_on_a_cpu(tmp_path: Path) -> None:
     assert losses[1] == pytest.approx(losses[0], abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", ["global", "local-p"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_what_is_compiled_is_equal_before_it_is_compiled(order: str, window: str) -> None:
@@ -107,6 +108,7 @@ def test_a_recipe_and_the_environment_can_refuse(
     assert [is_compiled(setting, gpu()) for setting in settings] == [False, False, False]
 
 
+@pytest.mark.slow
 def test_where_it_fails_a_warning_says_why_and_the_plain_step_is_used(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from nmt.fast import accelerate
-from nmt.fast.attention import additive_scores
 from nmt.fast.deferred import DeferredLinear, current_deferral, deferring
 from nmt.fast.gru import FastGru, FastGruCell
 from nmt.model.cells import GruCell
@@ -19,8 +17,6 @@ from nmt.model.recurrent import RecurrentModel
 from tests.fast.models import assert_near, assert_same, batch, learned, random_model
 from tests.machine import needs_bf16, needs_fast, needs_packing
 from tests.reference.settings import ORDERS, small
-
-Step = Callable[..., Tensor]
 
 
 def random(*shape: int) -> Tensor:
@@ -36,22 +32,6 @@ def seen_while_running(model: nn.Module) -> list[bool]:
 
 
 # --- single functions ---------------------------------------------------------------------------------------------
-
-
-def test_additive_scores_equal_their_equation() -> None:
-    torch.manual_seed(1)
-    queries, keys, v = [random(3, 4) for _ in range(4)], random(3, 5, 4), nn.Linear(4, 1, bias=False).double()
-    by = torch.randn(4, 3, 5, dtype=torch.float64)
-
-    def results(score: Step, on: bool) -> tuple[Tensor, ...]:
-        with deferring(on):
-            values = torch.stack([score(query, keys, v) for query in queries])
-        return (values.detach(), *torch.autograd.grad((values * by).sum(), [*queries, keys, v.weight]))
-
-    exact = results(lambda query, keys, v: v(torch.tanh(query.unsqueeze(1) + keys)).squeeze(-1), False)
-    for on in (False, True):
-        for ours, expected in zip(results(additive_scores, on), exact, strict=True):
-            torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
 
 
 def test_steps_without_a_loss_are_left_out() -> None:

@@ -14,7 +14,7 @@ from nmt.fast.kernels import decoding as kernels
 from nmt.fast.linear import restricted
 from nmt.fast.output import PackedOutputLayer
 from nmt.fast.packed_gru import Int8Recurrence
-from nmt.fast.recurrent import SearchModel
+from nmt.fast.search import SearchModel
 from tests.fast.test_pack import MODELS, assert_close, model, outputs
 from tests.machine import needs_int8, needs_int8_kernel, needs_vnni
 from tests.reference.int8 import int8_product

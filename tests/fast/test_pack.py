@@ -13,13 +13,10 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.data.batching import Batch, make_batch
-from nmt.decoding.posterior import posterior_alignment
 from nmt.fast import pack
-from nmt.fast.beam_memory import SharedMemory
-from nmt.fast.linear import PackedLinear, packed_linear, restricted
-from nmt.fast.recurrent import SearchModel
-from nmt.fast.shared_attention import FusedAttention, ProjectedAttention
-from nmt.fast.tables import TokenIds, TokenTable
+from nmt.fast.linear import PackedLinear, TokenIds, TokenTable, packed_linear, restricted
+from nmt.fast.search import SearchModel
+from nmt.fast.shared_attention import FusedAttention, SharedMemory
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel
@@ -157,21 +154,6 @@ def test_without_packing_matrices_are_rounded_once_as_autocast_does(name: str, m
     assert {layer.weight.dtype for layer in layers} == {torch.bfloat16}
     embeddings = [layer for layer in copied.modules() if isinstance(layer, nn.Embedding)]
     assert {layer.weight.dtype for layer in embeddings} == {torch.float32}
-
-
-@needs_packing
-@pytest.mark.parametrize(
-    ("size", "score", "projected"), [(8, "general", True), (8, "additive", True), (40, "dot", False)]
-)
-def test_annotations_are_projected_when_only_the_readout_reads_contexts(size: int, score: str, projected: bool) -> None:
-    order, readout = {"kind": "update-then-attend", "input_feeding": True}, {"kind": "attentional", "size": size}
-    plain = built(tie="none", attention={"score": score}, decoder={"hidden": 16, "order": order, "readout": readout})
-    packed = pack(plain, "fp32")
-    assert isinstance(packed.get_submodule("decoder.attention"), ProjectedAttention) == projected
-    assert_close(outputs(packed), outputs(plain))
-    with torch.inference_mode():
-        posterior = [posterior_alignment(each, batch()) for each in (packed, plain)]
-    torch.testing.assert_close(*posterior, atol=1e-5, rtol=1e-5)
 
 
 @needs_packing

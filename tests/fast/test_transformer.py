@@ -13,7 +13,7 @@ from nmt.decoding.posterior import posterior_alignment
 from nmt.errors import UsageError
 from nmt.fast import accelerate, pack
 from nmt.fast.dropout import FastDropout
-from nmt.fast.transformer import SearchTransformer, SharedDecoderLayer
+from nmt.fast.search import SearchTransformer, SharedDecoderLayer
 from nmt.model.dropout import Dropout
 from nmt.model.transformer import LayerMemory, TransformerDecoderLayer, TransformerModel
 from nmt.runtime.device import autocast

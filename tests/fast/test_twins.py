@@ -15,10 +15,10 @@ from nmt.errors import UsageError
 from nmt.fast import accelerate, arithmetic, is_on, pack
 from nmt.fast.accelerate import TRAINING_TWINS
 from nmt.fast.attention import DeferredAttention
+from nmt.fast.linear import TokenIds
 from nmt.fast.pack import SEARCH_TWINS
-from nmt.fast.recurrent import SearchModel
+from nmt.fast.search import SearchModel
 from nmt.fast.shared_attention import SharedAttention
-from nmt.fast.tables import TokenIds
 from nmt.model.attention import Attention, AttentionOutput
 from nmt.model.cells import GruCell
 from nmt.model.interface import ModelOutput, TranslationModel

@@ -1,6 +1,5 @@
 """How the benchmark reads logs and reports figures. Nothing is timed here."""
 
-import gzip
 import json
 import runpy
 import subprocess
@@ -18,7 +17,7 @@ from nmt.fast.int8 import can_multiply_int8
 from nmt.fast.linear import can_pack
 from nmt.recipe import parse_recipe
 from nmt.training.log import METRICS
-from tools.benchmarks import decoding, growing, joey, onmt, report, training, worker
+from tools.benchmarks import decoding, joey, onmt, report, training, worker
 from tools.benchmarks.measuring import MeasurementError, Spread, run, work
 from tools.benchmarks.peers import Environment
 from tools.benchmarks.rates import Rate, number, ratios, section
@@ -290,13 +289,6 @@ def test_peers_train_on_the_device(device: str, tmp_path: Path) -> None:
     assert written["use_cuda"] is (device == "cuda")
     written = yaml.safe_load(onmt.OpenNMT(tmp_path, 1, device).config(tmp_path, text, "mlp", 5, 64).read_text())
     assert written.get("gpu_ranks") == ([0] if device == "cuda" else None)
-
-
-def test_a_trace_is_one_that_perfetto_reads(tmp_path: Path) -> None:
-    answer = growing.search(4, 2, 20, 2, "fp32", "cpu", 1, str(tmp_path / "search.json.gz"))
-    assert len(answer["seconds"]) == 1
-    events = json.loads(gzip.decompress((tmp_path / "search.json.gz").read_bytes()))["traceEvents"]
-    assert any(event["name"].startswith("aten::") and event["dur"] > 0 for event in events if event.get("ph") == "X")
 
 
 @pytest.mark.parametrize(

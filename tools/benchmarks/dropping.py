@@ -11,14 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from .growing import TARGET, random_ids
 from .measuring import work
 from .session import Section, Session
 
 if TYPE_CHECKING:
     from nmt.runtime.device import DecodingPrecision
 
-BATCH, SOURCE, VOCABULARY = 40, 25, 8000
+BATCH, SOURCE, TARGET, VOCABULARY = 40, 25, 25, 8000
 ADDITIVE, GENERAL = "multi30k-en-de/bahdanau", "attention/luong-global-general-feed"
 TRAINING: dict[str, tuple[str, DecodingPrecision]] = {
     "additive, fp32": (ADDITIVE, "fp32"),
@@ -83,8 +82,8 @@ def _never(place: str) -> Patch:
 @contextmanager
 def _both(*patches: Any) -> Iterator[None]:
     with ExitStack() as stack:
-        for each in patches:
-            stack.enter_context(each)
+        for switch in patches:
+            stack.enter_context(switch)
         yield
 
 
@@ -195,6 +194,14 @@ def _model(recipe: str) -> Any:
     return build_model(config, source_size=VOCABULARY, target_size=VOCABULARY)
 
 
+def _random_ids(length: int) -> list[list[int]]:
+    """Random sentences without special tokens, one shorter than `length` because EOS is added to them."""
+    import torch
+
+    ids: list[list[int]] = torch.randint(4, VOCABULARY, (BATCH, length - 1)).tolist()
+    return ids
+
+
 def _update(recipe: str, precision: DecodingPrecision) -> Callable[[], Callable[[], None]]:
     import torch
 
@@ -203,7 +210,7 @@ def _update(recipe: str, precision: DecodingPrecision) -> Callable[[], Callable[
     from nmt.runtime.device import autocast
 
     cpu = torch.device("cpu")
-    pairs = zip(random_ids(BATCH, SOURCE, VOCABULARY), random_ids(BATCH, TARGET, VOCABULARY), strict=True)
+    pairs = zip(_random_ids(SOURCE), _random_ids(TARGET), strict=True)
     batch = make_batch(list(pairs))
 
     def prepare() -> Callable[[], None]:
@@ -230,7 +237,7 @@ def _search(beam: int, precision: DecodingPrecision, lists: bool) -> Callable[[]
     from nmt.search import Search, SearchOptions
     from nmt.text.subwords import BOS, EOS, PAD
 
-    words = pad([[*ids, EOS] for ids in random_ids(BATCH, SOURCE, VOCABULARY)])
+    words = pad([[*ids, EOS] for ids in _random_ids(SOURCE)])
     lengths = torch.full((BATCH,), TARGET)
     candidates = torch.randint(4, VOCABULARY, (VOCABULARY, 5))
     shortlist = Shortlist(candidates, torch.arange(4, 500), VOCABULARY) if lists else None

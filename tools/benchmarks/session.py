@@ -30,12 +30,10 @@ class Effort:
     """Updates of the models used for decoding."""
     lines: int
     """Number of test lines to decode."""
-    file_lines: tuple[int, ...]
-    """Lengths of the files of the phase `file`, in lines."""
 
 
-FULL = Effort(windows=5, updates=20, model_updates=300, lines=1000, file_lines=(2000, 20_000, 200_000))
-QUICK = Effort(windows=1, updates=15, model_updates=15, lines=32, file_lines=(50, 500))
+FULL = Effort(windows=5, updates=20, model_updates=300, lines=1000)
+QUICK = Effort(windows=1, updates=15, model_updates=15, lines=32)
 
 
 @dataclass(frozen=True)

@@ -121,8 +121,8 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
     return answer
 
 
-def timed(run: Callable[[], object], windows: int, device: str = "cpu", trace: str | None = None) -> list[float]:
-    """Seconds of each of `windows` runs, after `WARM_UP` runs that do not count; one more run is profiled into `trace`."""
+def timed(run: Callable[[], object], windows: int, device: str = "cpu") -> list[float]:
+    """Seconds of each of `windows` runs, after `WARM_UP` runs that do not count."""
     import torch
 
     seconds = []
@@ -132,12 +132,6 @@ def timed(run: Callable[[], object], windows: int, device: str = "cpu", trace: s
         if device == "cuda":
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-    if trace is not None:
-        with torch.profiler.profile() as profiler:
-            run()
-            if device == "cuda":
-                torch.cuda.synchronize()
-        profiler.export_chrome_trace(trace)
     return seconds[WARM_UP:]
 
 
@@ -184,16 +178,13 @@ def quality(hypotheses: str, references: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    from . import attention, dropping, growing
+    from . import dropping
 
     tasks: dict[str, Callable[..., dict[str, Any]]] = {
         "prepare": prepare,
         "ceiling": ceiling,
         "decode": decode,
         "quality": quality,
-        "train-step": growing.train_step,
-        "search": growing.search,
-        "attention": attention.step,
         "drop": dropping.column,
     }
     from nmt.cli.allocation import keep_freed_memory, keep_kernels

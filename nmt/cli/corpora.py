@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import textwrap
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import chain, islice
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,11 +18,10 @@ from nmt.runtime.progress import showing_downloads
 from nmt.runtime.wording import counted, in_columns
 
 if TYPE_CHECKING:
-    from nmt.data.catalogue.schema import CatalogueEntry, NamedCorpus, TextFile
+    from nmt.data.catalogue.schema import CatalogueEntry
 
 _log = logging.getLogger(__name__)
 _WIDTH = 100
-_SPLITS_WIDTH = 43
 _GROUPS = {
     "small": "Captions and everyday sentences",
     "talks": "Talks",
@@ -70,60 +66,44 @@ def list_corpora(
     The test sets of sacreBLEU are corpora too, as sacrebleu:wmt14/en-de, and what mtdata knows, as
     mtdata:Statmt-europarl-10-deu-eng, whose text is not verified: --search finds its names (`pip install "attentional-nmt[mtdata]"`).
     """
-    if search is not None:
-        _list_names(search.split())
-        return
-    from nmt.data.catalogue import entries
+    from nmt.data.catalogue import entries, names
+    from nmt.data.mtdata_index import search_mtdata
     from nmt.data.sample import SIZES
 
-    rows = {group: [_row(entry) for entry in entries() if entry.group == group] for group in _GROUPS}
-    sample = ["sample:", "en de", _brief_splits(SIZES), "embedded"]
-    lines = iter(in_columns([sample, *chain(*rows.values())]))
-    typer.echo(next(lines))
-    for group, title in _GROUPS.items():
-        typer.echo("\n".join(["", title, *islice(lines, len(rows[group]))]))
-
-
-def _list_names(words: Sequence[str]) -> None:
-    """Print the names of corpora that have all words: ours, then those of mtdata. Raises DataError if there is none."""
-    from nmt.data.catalogue import names
-    from nmt.data.mtdata_index import search_mtdata
-
+    if search is None:
+        rows = [["sample:", "en de", _some(SIZES), "embedded"]]
+        for group, title in _GROUPS.items():
+            rows += [[], [title], *(_row(entry) for entry in entries() if entry.group == group)]
+        lines = iter(in_columns([row for row in rows if len(row) > 1]))
+        typer.echo("\n".join(next(lines) if len(row) > 1 else "".join(row) for row in rows))
+        return
     set_up()
-    matches = [name for name in names() if all(word.lower() in name.lower() for word in words)]
-    for name in matches:
-        typer.echo(name)
+    matches = [name for name in names() if all(word.lower() in name.lower() for word in search.split())]
     try:
-        others = search_mtdata(words)
+        matches += search_mtdata(search.split())
     except UsageError as error:  # ours are listed without the extra
         _log.warning("%s", error)
-        others = []
-    for name in others:
-        typer.echo(name)
-    if not matches and not others:
-        raise DataError(f"No corpus has '{' '.join(words)}' in its name; languages are as en in ours, eng in mtdata's.")
+    if not matches:
+        raise DataError(f"No corpus has '{search}' in its name; languages are as en in ours, eng in mtdata's.")
+    typer.echo("\n".join(matches))
 
 
 def _row(entry: CatalogueEntry) -> list[str]:
     """One line of the list."""
     first = entry.corpus(entry.names[0])
+    name, languages = f"{entry.name}{'-PAIR' if entry.pairs else ''}/", " ".join(entry.languages)
     if entry.pairs:
-        name, languages, splits = f"{entry.name}-PAIR/", counted(len(entry.pairs), "pair"), dict.fromkeys(first.splits)
-    else:
-        name, languages, splits = f"{entry.name}/", " ".join(entry.languages), first.splits
-    if len(entry.languages) > 5:
+        languages = counted(len(entry.pairs), "pair")
+    elif len(entry.languages) > 5:
         languages = counted(len(entry.languages), "language")
-    return [name, languages, _brief_splits(splits), "local only" if first.local_only else "fetched on use"]
+    sizes = dict.fromkeys(first.splits) if entry.pairs else first.splits
+    return [name, languages, _some(sizes), "local only" if first.local_only else "fetched on use"]
 
 
-def _brief_splits(sizes: dict[str, int | None] | dict[str, int]) -> str:
+def _some(sizes: Mapping[str, int | None]) -> str:
     """The splits with their sizes, as many as fit."""
-    items = [f"{name} {count:,}" if count else name for name, count in sizes.items()]
-    for shown in range(len(items), 0, -1):
-        rest = f", {len(items) - shown} more" if shown < len(items) else ""
-        if len(text := ", ".join(items[:shown]) + rest) <= _SPLITS_WIDTH:
-            return text
-    return f"{len(items)} splits"
+    splits = ", ".join(f"{name} {count:,}" if count else name for name, count in sizes.items())
+    return textwrap.shorten(splits, 43, placeholder=" ...")
 
 
 # --- one corpus -------------------------------------------------------------------------------------------------
@@ -159,58 +139,27 @@ def describe_corpus(
 
 
 def _description(name: str) -> list[tuple[str, str]]:
-    """What the catalogue says of a corpus, or of those of all language pairs."""
-    from nmt.data.catalogue import entries, named
+    """What the catalogue says of a corpus, or of a family of them with the splits of its first language pair."""
+    from nmt.data.catalogue import entries, local_file, named
 
     family = next((entry for entry in entries() if entry.pairs and entry.name == name), None)
     corpus = family.corpus(family.names[0]) if family else named(name)
-    rows = _family_rows(family) if family else _corpus_rows(corpus)
     entry = corpus.entry
-    rows += [("license", entry.license), ("home", entry.home), ("citation", entry.citation)]
-    return rows + [(key, text) for key, text in (("note", entry.note), ("derivation", entry.derivation)) if text]
-
-
-def _family_rows(entry: CatalogueEntry) -> list[tuple[str, str]]:
-    rows = [("name", f"{entry.name}-PAIR"), ("title", entry.title), ("pairs", ", ".join(entry.pairs))]
-    for split, details in entry.splits.items():
-        rows += [("split", split), *(("  source", source.place) for source in details.sources)]
-    return rows
-
-
-def _corpus_rows(corpus: NamedCorpus) -> list[tuple[str, str]]:
-    rows = [("name", corpus.name), ("title", corpus.entry.title), ("languages", " ".join(corpus.languages))]
+    rows = [("name", corpus.name), ("title", entry.title), ("languages", " ".join(corpus.languages))]
+    if family:
+        rows = [("name", f"{name}-PAIR"), ("title", entry.title), ("pairs", ", ".join(family.pairs))]
     for split, count in corpus.splits.items():
         files = [file for file in corpus.files if file.split == split]
-        size = f", {counted(count, 'line')}" if count else ", size not known"
-        rows += [("split", f"{split}{size}; {_verification(files)}")]
-        rows += [("  source", text) for text in _sources(files)]
-        rows += [("  here", str(folder)) for folder in _folders(corpus.name, files)]
-    return rows
-
-
-def _verification(files: Sequence[TextFile]) -> str:
-    """Which sides have a checksum in the catalogue."""
-    verified = [file.language for file in files if file.sha256]
-    if len(verified) == len(files):
-        return "verified"
-    return f"verified: {' '.join(verified)}" if verified else "not verified"
-
-
-def _sources(files: Sequence[TextFile]) -> list[str]:
-    """The sources of a split in order, and the sides that each has, if it has not all."""
-    sides: dict[str, list[str]] = {}
-    for file in files:
-        for source in file.sources:
-            sides.setdefault(source.place, []).append(file.language)
-    return [text if len(has) == len(files) else f"{text} ({' '.join(has)})" for text, has in sides.items()]
-
-
-def _folders(name: str, files: Sequence[TextFile]) -> list[Path]:
-    """Where the files of a split are on this machine."""
-    from nmt.data.catalogue import local_file
-
-    paths = (local_file(name, file.split, file.language) for file in files)
-    return list(Counter(path.parent for path in paths if path))
+        verified = [file.language for file in files if file.sha256]
+        state = f"verified: {' '.join(verified)}" if verified else "not verified"
+        rows.append(("split", f"{split}, {counted(count, 'line') if count else 'size not known'}; {state}"))
+        rows += [
+            ("  source", place) for place in dict.fromkeys(source.place for file in files for source in file.sources)
+        ]
+        paths = [local_file(corpus.name, file.split, file.language) for file in files]
+        rows += [("  here", str(folder)) for folder in dict.fromkeys(path.parent for path in paths if path)]
+    rows += [("license", entry.license), ("home", entry.home), ("citation", entry.citation)]
+    return rows + [(key, text) for key, text in (("note", entry.note), ("derivation", entry.derivation)) if text]
 
 
 # --- files ------------------------------------------------------------------------------------------------------

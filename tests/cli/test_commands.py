@@ -776,7 +776,7 @@ def test_a_corpus_is_described(tmp_path: Path) -> None:
         "languages  en de fr cs",
         "split      val, 1,014 lines; verified: en de fr",
         "split      test_2017_mscoco, 461 lines; not verified",
-        "  source   hf:bentrevett/multi30k:validation (en de)",
+        "  source   hf:bentrevett/multi30k:validation",
         f"  here     {tmp_path}/multi30k",
         "license    non-commercial research and education",
     ):
@@ -788,7 +788,7 @@ def test_a_corpus_is_described(tmp_path: Path) -> None:
     assert "sacreBLEU has no test set 'wmt4'" in bad(nmt("corpora", "info", "sacrebleu:wmt4/en-de"), 1)
     family = good(nmt("corpora", "info", "wmt14"))
     assert "pairs     de-en, fr-en" in family
-    assert "  source  hf:wmt/wmt14/{pair}:train" in family
+    assert "  source  hf:wmt/wmt14/de-en:train" in family
     assert "did you mean 'wmt14-de-en'?" in bad(nmt("corpora", "info", "wmt14-en-de"), 1)
 
 

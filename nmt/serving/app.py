@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import anyio
 from starlette.applications import Starlette
@@ -20,22 +20,17 @@ from starlette.routing import Route
 from nmt.data.rules import identifier
 from nmt.errors import NmtError, UsageError
 from nmt.runtime.wording import listed
-from nmt.serving.drawings import MEDIA_TYPES, Form, ModelReading, draw
+from nmt.serving import requests
+from nmt.serving.drawings import MEDIA_TYPES, draw
 from nmt.serving.engine import ServedHypothesis, ServedModel, Setting, Task
 from nmt.serving.pages import ASSETS, render_page
-from nmt.serving.requests import AUTO, DetectInput, InputT, PictureInput, ScoreInput, TranslateInput, read_input
+from nmt.serving.requests import InputT, read_input
 from nmt.serving.worker import Worker
 from nmt.text.languages import closest_code, language_name
-
-Endpoint = Callable[[Request], Awaitable[Response]]
-ResultT = TypeVar("ResultT")
 
 _LINE_END = re.compile(r"(\r?\n)")
 _USUAL_BEAM = 5
 """Widest beam for the longest text, unless the model's recipe has a wider one."""
-_BYTES_PER_CHARACTER = 12
-"""A character takes at most 4 bytes of UTF-8, 12 as two `\\uXXXX` or percent-encoded."""
-_BODY_OVERHEAD = 10_000
 
 
 class App:
@@ -63,20 +58,18 @@ class App:
         self.models, self._worker, self._api_key = tuple(models), worker, api_key
         self._max_characters = max_characters
         self._drawing = anyio.CapacityLimiter(1)  # matplotlib is not made for threads
-        assets = [Route(f"/static/{name}", _asset(name)) for name in ASSETS]
-        pictures = [Route(f"/alignment.{form}", self._picture(form), methods=["POST"]) for form in MEDIA_TYPES]
         self.asgi = Starlette(
             routes=[
-                Route("/", self._page),
-                Route("/", self._form, methods=["POST"]),
-                Route("/translate", self._translate, methods=["POST"]),
-                Route("/score", self._score, methods=["POST"]),
-                Route("/detect", self._detect, methods=["POST"]),
-                Route("/languages", self._languages),
-                Route("/health", self._health),
-                Route("/frontend/settings", self._settings),
-                *pictures,
-                *assets,
+                Route("/", self.page),
+                Route("/", self.form, methods=["POST"]),
+                Route("/translate", self.translate, methods=["POST"]),
+                Route("/score", self.score, methods=["POST"]),
+                Route("/detect", self.detect, methods=["POST"]),
+                Route("/languages", self.languages),
+                Route("/health", self.health),
+                Route("/frontend/settings", self.settings),
+                Route("/alignment.{form}", self.picture, methods=["POST"]),
+                Route("/static/{name}", self.asset),
             ],
             middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts or ["*"]), www_redirect=False)],
             exception_handlers={HTTPException: _refusal, NmtError: _refusal},
@@ -84,76 +77,71 @@ class App:
 
     # --- the API ----------------------------------------------------------------------------------------------------
 
-    async def _translate(self, request: Request) -> Response:
-        return JSONResponse(await self._answer(request, await self._read(TranslateInput, request)))
+    async def translate(self, request: Request) -> Response:
+        """Translate one text or several."""
+        return JSONResponse(await self._answer(request, await self._read(requests.TranslateInput, request)))
 
-    async def _answer(self, request: Request, content: TranslateInput) -> dict[str, Any]:
-        """The translation of one text or several; for several, all values but the model are lists."""
+    async def _answer(self, request: Request, content: requests.TranslateInput) -> dict[str, Any]:
+        """The translation of one text; for several, all values but the model are lists."""
         index, detected = await self._choose(content, "\n".join(content.texts))
+        model = self.models[index]
         if content.beam_size is not None and content.hypotheses > content.beam_size:
             raise HTTPException(
                 400, f"A beam of {content.beam_size} has fewer than {content.hypotheses} hypotheses: widen beam_size."
             )
-        beam = content.beam_size or max(self.models[index].beam_size, content.hypotheses)
-        self._check_length(content.texts, beam, usual=self.models[index].beam_size)
+        beam = content.beam_size or max(model.beam_size, content.hypotheses)
+        self._check_length(content.texts, beam, usual=model.beam_size)
         texts = [_LINE_END.split(text) for text in content.texts]
         lines = [part for parts in texts for part in parts if part.strip()]
-        setting = Setting(index, False, content.hypotheses, content.beam_size, content.alignment)
-        results = iter(await _unless_gone(request, self._run(setting, lines)))
+        setting = Setting(index, n_best=content.hypotheses, beam_size=content.beam_size, is_aligned=content.alignment)
+        results = iter(await self._run(request, setting, lines))
         answers: list[dict[str, Any]] = []
         for parts in texts:
-            hypotheses = [next(results) if part.strip() else None for part in parts]
-            ranked = [_joined(parts, hypotheses, rank) for rank in range(content.alternatives + 1)]
-            answer: dict[str, Any] = {"translatedText": ranked[0]}
-            if content.alternatives:
-                answer["alternatives"] = [text for text in dict.fromkeys(ranked) if text != ranked[0]]
-            if detected is not None:
-                answer["detectedLanguage"] = detected
-            if content.alignment or content.n_best is not None:
-                answer["lines"] = [
-                    {"source": part, "hypotheses": [each.as_json() for each in best[: content.n_best or 1]]}
-                    for part, best in zip(parts, hypotheses, strict=True)
-                    if best is not None
-                ]
-            answers.append(answer)
+            translations = [next(results) if part.strip() else None for part in parts]
+            answer = _answer_text(content, parts, translations)
+            answers.append(answer if detected is None else {**answer, "detectedLanguage": detected})
         if not isinstance(content.q, str):
             names = answers[0] if answers else ["translatedText"]
             answers = [{name: [answer[name] for answer in answers] for name in names}]
-        return {**answers[0], "model": self.models[index].name}
+        return {**answers[0], "model": model.name}
 
-    async def _score(self, request: Request) -> Response:
-        content = await self._read(ScoreInput, request)
-        reading = await _unless_gone(request, self._reading(content, content.model, content.translation))
-        return JSONResponse({**reading.hypothesis.as_json(), "model": reading.model})
+    async def score(self, request: Request) -> Response:
+        """Score and align a known translation."""
+        content = await self._read(requests.ScoreInput, request)
+        name, hypothesis = await self._scored(request, content, content.model, content.translation)
+        return JSONResponse({**hypothesis.as_json(), "model": name})
 
-    async def _reading(self, content: ScoreInput, model: str | None, translation: str) -> ModelReading:
+    async def _scored(
+        self, request: Request, content: requests.ScoreInput, model: str | None, translation: str
+    ) -> tuple[str, ServedHypothesis]:
+        """The name of the model, and the translation as it reads it."""
         index, _ = await self._choose(content.model_copy(update={"model": model}), content.q)
         self._check_length([content.q, translation])
         setting = Setting(index, True, is_aligned=True, posterior=content.weights == "posterior")
-        [[hypothesis]] = await self._run(setting, [(content.q, translation)])
-        return ModelReading(self.models[index].name, hypothesis)
+        [[hypothesis]] = await self._run(request, setting, [(content.q, translation)])
+        return self.models[index].name, hypothesis
 
-    def _picture(self, form: Form) -> Endpoint:
-        """The endpoint that draws the alignment of a translation by one model or two, as a file."""
+    async def picture(self, request: Request) -> Response:
+        """Draw the alignment of a translation by one model or two, as a file."""
+        form = request.path_params["form"]
+        if form not in MEDIA_TYPES:
+            raise HTTPException(404)
+        content = await self._read(requests.PictureInput, request)
+        model = self.models[(await self._choose(content, content.q))[0]]
+        wanted = {(content.model, content.translation): None}
+        if content.compared is not None:
+            second = content.compared_translation
+            wanted[content.compared, content.translation if second is None else second] = None
+        scored = [await self._scored(request, content, name, translation) for name, translation in wanted]
+        file = await anyio.to_thread.run_sync(
+            draw, form, content.q, scored, (model.source, model.target), content.weights, limiter=self._drawing
+        )
+        disposition = {"content-disposition": f'attachment; filename="alignment.{form}"'}
+        return Response(file, media_type=MEDIA_TYPES[form], headers=disposition)
 
-        async def endpoint(request: Request) -> Response:
-            content = await self._read(PictureInput, request)
-            model = self.models[(await self._choose(content, content.q))[0]]
-            wanted = {(content.model, content.translation): None}
-            if content.compared is not None:
-                second = content.compared_translation
-                wanted[content.compared, content.translation if second is None else second] = None
-            readings = [await self._reading(content, name, translation) for name, translation in wanted]
-            file = await anyio.to_thread.run_sync(
-                draw, form, content.q, readings, (model.source, model.target), content.weights, limiter=self._drawing
-            )
-            disposition = {"content-disposition": f'attachment; filename="alignment.{form}"'}
-            return Response(file, media_type=MEDIA_TYPES[form], headers=disposition)
-
-        return endpoint
-
-    async def _detect(self, request: Request) -> Response:
-        content = await self._read(DetectInput, request)
+    async def detect(self, request: Request) -> Response:
+        """Detect the language of a text."""
+        content = await self._read(requests.DetectInput, request)
         self._check_length([content.q])
         detected = await anyio.to_thread.run_sync(_identify, content.q)
         if detected is None:
@@ -162,7 +150,8 @@ class App:
             )
         return JSONResponse([detected])
 
-    async def _languages(self, _: Request) -> Response:
+    async def languages(self, _: Request) -> Response:
+        """List the languages with their targets; one that is only a target has none."""
         codes = dict.fromkeys([*(model.source for model in self.models), *(model.target for model in self.models)])
         return JSONResponse(
             [
@@ -175,21 +164,20 @@ class App:
             ]
         )
 
-    async def _health(self, _: Request) -> Response:
+    async def health(self, _: Request) -> Response:
+        """Tell that the server runs."""
         return JSONResponse({"status": "ok"})
 
-    async def _settings(self, _: Request) -> Response:
-        """What LibreTranslate tells its own page."""
+    async def settings(self, _: Request) -> Response:
+        """Tell what LibreTranslate tells its own page."""
         first = self.models[0]
         return JSONResponse(
             {
                 "charLimit": self._max_characters,
-                "frontendTimeout": 500,
                 "apiKeys": self._api_key is not None,
                 "keyRequired": self._api_key is not None,
                 "suggestions": False,
                 "filesTranslation": False,
-                "supportedFilesFormat": [],
                 "language": {
                     "source": {"code": first.source, "name": language_name(first.source)},
                     "target": {"code": first.target, "name": language_name(first.target)},
@@ -199,14 +187,22 @@ class App:
 
     # --- the page ---------------------------------------------------------------------------------------------------
 
-    async def _page(self, _: Request) -> Response:
+    async def page(self, _: Request) -> Response:
+        """Show the page."""
         return self._html()
 
-    async def _form(self, request: Request) -> Response:
-        """The page with a translation in it, for browsers without JavaScript."""
+    async def asset(self, request: Request) -> Response:
+        """Send a file that the page loads."""
+        content, media_type = ASSETS.get(request.path_params["name"], ("", ""))
+        if not content:
+            raise HTTPException(404)
+        return Response(content, media_type=media_type, headers={"cache-control": "no-cache"})
+
+    async def form(self, request: Request) -> Response:
+        """Show the page with a translation in it, for browsers without JavaScript."""
         content = None
         try:
-            content = await self._read(TranslateInput, request)
+            content = await self._read(requests.TranslateInput, request)
             answer = await self._answer(request, content)
         except HTTPException as error:
             text, model = (content.texts[0], content.model) if content else ("", None)
@@ -223,13 +219,14 @@ class App:
         """The checked request. Raises HTTPException."""
         if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise HTTPException(403, "Pages of other sites may not use this server.")
-        content = await read_input(kind, request, _BYTES_PER_CHARACTER * self._max_characters + _BODY_OVERHEAD)
+        most_bytes = 12 * self._max_characters + 10_000  # a character may be two \\uXXXX, and there are other fields
+        content = await read_input(kind, request, most_bytes)
         key = request.headers.get("x-api-key") or content.api_key or ""
         if self._api_key is not None and not hmac.compare_digest(key.encode(), self._api_key.encode()):
             raise HTTPException(403, "This server needs its API key, as api_key or in the header X-API-Key.")
         return content
 
-    async def _choose(self, content: Any, text: str) -> tuple[int, dict[str, Any] | None]:
+    async def _choose(self, content: requests.ModelInput, text: str) -> tuple[int, dict[str, Any] | None]:
         """The index of the model that fits a request, the first of several, and the detected language if that was asked for."""
         fitting = [index for index, model in enumerate(self.models) if content.model in (None, model.name)]
         if not fitting:
@@ -237,7 +234,7 @@ class App:
                 400, f"There is no model of this name: this server has {listed([model.name for model in self.models])}."
             )
         source, detected = content.source, None
-        if source.lower() == AUTO:
+        if source.lower() == requests.AUTO:
             sources = {self.models[index].source for index in fitting}
             detected = await anyio.to_thread.run_sync(_identify, text, sources)
             source = "" if detected is None else detected["language"]
@@ -262,16 +259,48 @@ class App:
                 413, f"The text has {characters:,} characters, but at most {most:,} are allowed{with_beam}."
             )
 
-    async def _run(self, setting: Setting, tasks: Sequence[Task]) -> list[list[ServedHypothesis]]:
-        return await asyncio.wrap_future(self._worker.submit(setting, tasks)) if tasks else []
+    async def _run(self, request: Request, setting: Setting, tasks: Sequence[Task]) -> list[list[ServedHypothesis]]:
+        """Decode tasks; they are withdrawn if the client leaves meanwhile, as the page does with every key."""
+        if not tasks:
+            return []
+        work = asyncio.wrap_future(self._worker.submit(setting, tasks))
+        leaving = asyncio.ensure_future(request.receive())
+        try:
+            await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise HTTPException(499, "The client has left.")
+            return work.result()
+        finally:
+            work.cancel()
+            leaving.cancel()
 
 
-def _joined(parts: Sequence[str], hypotheses: Sequence[list[ServedHypothesis] | None], rank: int) -> str:
-    """A text from one hypothesis of each of its lines, the best one of a line that has fewer; the rest of it stays."""
-    return "".join(
-        part if best is None else best[rank if rank < len(best) else 0].text
-        for part, best in zip(parts, hypotheses, strict=True)
-    )
+def _answer_text(
+    content: requests.TranslateInput, parts: Sequence[str], translations: Sequence[list[ServedHypothesis] | None]
+) -> dict[str, Any]:
+    """The answer for a text of these parts, of which line ends and blank lines have no translations and stay.
+
+    In alternative n, a line has its hypothesis n, or its best one if it has fewer.
+    """
+
+    def joined(rank: int) -> str:
+        return "".join(
+            part if hypotheses is None else hypotheses[rank if rank < len(hypotheses) else 0].text
+            for part, hypotheses in zip(parts, translations, strict=True)
+        )
+
+    answer: dict[str, Any] = {"translatedText": joined(0)}
+    if content.alternatives:
+        others = dict.fromkeys(map(joined, range(1, content.alternatives + 1)))
+        answer["alternatives"] = [text for text in others if text != joined(0)]
+    if content.alignment or content.n_best is not None:
+        most = content.n_best or 1
+        answer["lines"] = [
+            {"source": part, "hypotheses": [hypothesis.as_json() for hypothesis in hypotheses[:most]]}
+            for part, hypotheses in zip(parts, translations, strict=True)
+            if hypotheses is not None
+        ]
+    return answer
 
 
 def _identify(text: str, languages: set[str] | None = None) -> dict[str, Any] | None:
@@ -285,29 +314,6 @@ def _identify(text: str, languages: set[str] | None = None) -> dict[str, Any] | 
         if language is not None:
             return {"language": language, "confidence": round(100 * float(probability), 1)}
     return None
-
-
-async def _unless_gone(request: Request, coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """The result of a coroutine, which is cancelled if the client leaves meanwhile, as the page does with every key."""
-    work = asyncio.ensure_future(coroutine)
-    leaving = asyncio.ensure_future(request.receive())
-    try:
-        await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            raise HTTPException(499, "The client has left.")
-        return work.result()
-    finally:
-        work.cancel()
-        leaving.cancel()
-
-
-def _asset(name: str) -> Endpoint:
-    content, media_type = ASSETS[name]
-
-    async def endpoint(_: Request) -> Response:
-        return Response(content, media_type=media_type, headers={"cache-control": "no-cache"})
-
-    return endpoint
 
 
 async def _refusal(_: Request, error: Exception) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,7 +100,8 @@ class Engine:
             translator = Translator(bundle, precision=precision, split_sentences=True)
             for source, target in recipe.data.directions:
                 name = model_name(path) if len(recipe.data.directions) == 1 else f"{model_name(path)} {source}-{target}"
-                name = _unused(name, {model.name for model in models})
+                same = sum(model.name == name or model.name.startswith(f"{name} (") for model in models)
+                name = f"{name} ({same + 1})" if same else name
                 has_attention, width = recipe.model.has_attention, recipe.decoding.hypotheses
                 models.append(ServedModel(name, source, target, has_attention, width))
                 self._translators.append(translator.with_options(to=target))
@@ -125,9 +126,3 @@ class Engine:
             ]
             for translation in translations
         ]
-
-
-def _unused(name: str, used: Iterable[str]) -> str:
-    """The name, with a number if another model has it."""
-    candidates = [name, *(f"{name} ({number})" for number in range(2, 1000))]
-    return next(candidate for candidate in candidates if candidate not in used)

@@ -16,23 +16,20 @@ from nmt.text.languages import language_name
 
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
-_SHARED_SCRIPTS = ("drawing.js", "placing.js", "pointing.js")
-_OWN_SCRIPTS = ("requests.js", "lines.js", "limit.js", "alternatives.js", "page.js")
-
 
 def _own_file(name: str) -> str:
     return (resources.files("nmt.serving") / "page" / name).read_text(encoding="utf-8")
 
 
-_TEMPLATE = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
-    _own_file("page.html")
-)
+_ENVIRONMENT = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+_TEMPLATE = _ENVIRONMENT.from_string(_own_file("page.html"))
+_SCRIPTS = [
+    *map(page_file, ("drawing.js", "placing.js", "pointing.js")),
+    *map(_own_file, ("requests.js", "lines.js", "alternatives.js", "page.js")),
+]
 ASSETS: dict[str, tuple[str, str]] = {
-    "page.css": ("\n".join([page_file("shared.css"), _own_file("page.css")]), "text/css"),
-    "page.js": (
-        "\n".join([*map(page_file, _SHARED_SCRIPTS), *map(_own_file, _OWN_SCRIPTS)]),
-        "text/javascript",
-    ),
+    "page.css": (page_file("shared.css") + "\n" + _own_file("page.css"), "text/css"),
+    "page.js": ("\n".join(_SCRIPTS), "text/javascript"),
 }
 """The files that the page loads: content and media type by name."""
 
@@ -47,27 +44,15 @@ def render_page(
     translation: str = "",
     problem: str = "",
 ) -> str:
-    """The HTML of the page.
-
-    Args:
-        models: what can be chosen.
-        characters: most characters of a text.
-        needs_key: whether the API key is asked for.
-        text, model, translation, problem: for browsers without JavaScript, what they sent and what came of it.
-    """
+    """The HTML of the page; `text` and what follows are what browsers without JavaScript sent, and what came of it."""
     selected = next((served for served in models if served.name == model), models[0])
-    data = {
-        "models": [asdict(served) for served in models],
-        "languages": {code: language_name(code) for served in models for code in (served.source, served.target)},
-        "characters": characters,
-    }
+    names = {code: language_name(code) for served in models for code in (served.source, served.target)}
+    data = {"models": [asdict(served) for served in models], "languages": names, "characters": characters}
     return _TEMPLATE.render(
         models=models,
         selected=selected,
-        source=language_name(selected.source),
-        target=language_name(selected.target),
-        language_name=language_name,
-        characters=characters,
+        source=names[selected.source],
+        target=names[selected.target],
         needs_key=needs_key,
         text=text,
         translation=translation,

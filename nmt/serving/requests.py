@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
@@ -22,8 +21,8 @@ _TEXT_FIELDS = ("q", "translation", "compared_translation")
 """Fields that may be empty; any other is left out where it is empty or null, as clients of LibreTranslate send it."""
 
 
-class _Input(BaseModel):
-    """What all requests have in common. Unknown fields are ignored, as LibreTranslate ignores them."""
+class ModelInput(BaseModel):
+    """A request to a model that it names, or whose languages it names. Unknown fields are ignored, as LibreTranslate ignores them."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -33,7 +32,7 @@ class _Input(BaseModel):
     api_key: str | None = None
 
 
-class TranslateInput(_Input):
+class TranslateInput(ModelInput):
     """A text to translate, or several."""
 
     q: str | list[str]
@@ -54,7 +53,7 @@ class TranslateInput(_Input):
         return max(self.n_best or 1, self.alternatives + 1)
 
 
-class ScoreInput(_Input):
+class ScoreInput(ModelInput):
     """A line and a translation of it, to score and align."""
 
     q: str = Field(pattern=r"\S")
@@ -69,35 +68,38 @@ class PictureInput(ScoreInput):
     compared_translation: str | None = None
 
 
-class DetectInput(_Input):
+class DetectInput(ModelInput):
     """A text whose language is asked for."""
 
     q: str
 
 
-InputT = TypeVar("InputT", bound=_Input)
+InputT = TypeVar("InputT", bound=ModelInput)
 
 
 async def read_input(kind: type[InputT], request: Request, most_bytes: int) -> InputT:
     """Read and check a request. Raises HTTPException, which names the wrong field but quotes nothing that was sent."""
     body = await _body(request, most_bytes)
-    is_form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     try:
-        fields = _form_fields(body) if is_form else from_json(body)
+        if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+            pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            texts = [value for name, value in pairs if name == "q"]
+            fields: Any = dict(pairs)
+            if len(texts) > 1:
+                fields["q"] = texts
+        else:
+            fields = from_json(body)
     except ValueError:
         raise HTTPException(400, "The request is neither a JSON object nor a urlencoded form in UTF-8.") from None
     if isinstance(fields, dict):
-        fields = {name: value for name, value in fields.items() if _is_given(name, value)}
+        given = {name: value for name, value in fields.items() if value is not None}
+        fields = {name: value for name, value in given.items() if value != "" or name in _TEXT_FIELDS}
     try:
         return kind.model_validate(fields)
     except ValidationError as error:
         [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
         name = f"{first['loc'][0]}: " if first["loc"] else ""
         raise HTTPException(400, f"Invalid request: {name}{first['msg']}.") from None
-
-
-def _is_given(name: str, value: object) -> bool:
-    return value is not None and (value != "" or name in _TEXT_FIELDS)
 
 
 async def _body(request: Request, most_bytes: int) -> bytes:
@@ -110,11 +112,3 @@ async def _body(request: Request, most_bytes: int) -> bytes:
     except ClientDisconnect:
         raise HTTPException(400, "The request is incomplete.") from None
     return bytes(body)
-
-
-def _form_fields(body: bytes) -> Mapping[str, str | list[str]]:
-    """The fields of a form; several `q` are a list of texts, of any other field the last one counts."""
-    pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-    texts = [value for name, value in pairs if name == "q"]
-    fields: dict[str, Any] = dict(pairs)
-    return {**fields, "q": texts} if len(texts) > 1 else fields

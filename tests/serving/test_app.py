@@ -200,7 +200,7 @@ BAD_REQUESTS: list[tuple[str, Any, int, str]] = [
     ("/alignment.png", {"q": "a " * 101, "translation": "b", "model": "one"}, 413, "at most 100 words on each side"),
     ("/alignment.svg", {"q": "a", "translation": " ", "model": "one"}, 400, "nothing to draw"),
     ("/nothing", {}, 404, "Not Found"),
-    ("/static/page.html", {}, 404, "Not Found"),
+    ("/alignment.exe", {}, 404, "Not Found"),
     ("/languages", {}, 405, "Method Not Allowed"),
 ]  # fmt: skip
 
@@ -308,6 +308,7 @@ def test_the_page_has_no_inline_script_and_relative_links(client: TestClient) ->
     assert " style=" not in page
     assert ' href="/' not in page
     assert ' src="/' not in page
+    assert client.get("/static/page.html").status_code == 404
     for name in ASSETS:
         assert f'"static/{name}"' in page
         assert client.get(f"/static/{name}").text == ASSETS[name][0]

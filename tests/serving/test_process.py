@@ -79,20 +79,22 @@ def served(*arguments: object) -> Iterator[tuple["subprocess.Popen[str]", int]]:
 
 
 def test_it_agrees_with_the_command_and_python_and_finishes_what_it_accepted(model: Path) -> None:
-    written = good(nmt("translate", model, "--format", "jsonl", "--n-best", "3", stdin="\n".join(LINES).encode()))
+    written = good(
+        nmt("translate", model, "--threads", 1, "--format", "jsonl", "--n-best", "3", stdin="\n".join(LINES).encode())
+    )
     by_command = [json.loads(line)["hypotheses"] for line in written.splitlines()]
     translator = toolkit.load(model, device="cpu")
     by_python = translator.translate(LINES, n_best=3)
     with served(model, "--max-characters", "50000") as (process, port), ThreadPoolExecutor(1) as threads:
         fields = {"source": "en", "target": "de", "n_best": 3, "alignment": True}
         headers, texts = ask(port, "/translate", {"q": LINES, **fields})
-        long = {"q": "\n".join(["a dog and a cat"] * 400), "target": "de"}
+        long = {"q": "\n".join(["a dog and a cat"] * 200), "target": "de"}
         answer = threads.submit(ask, port, "/translate", long)
-        time.sleep(0.2)
+        time.sleep(0.1)
         assert ask(port, "/health")[1] == {"status": "ok"}
         assert not answer.done()
         process.send_signal(signal.SIGTERM)
-        assert len(answer.result(60)[1]["translatedText"].splitlines()) == 400
+        assert len(answer.result(60)[1]["translatedText"].splitlines()) == 200
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert '"POST /translate HTTP/1.1" 200' in errors

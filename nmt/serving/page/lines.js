@@ -7,7 +7,6 @@ const state = {
   current: 0, // the line that is drawn
   columns: [], // one per model that is shown
 };
-const former = new Map(); // lines with choices that have left the text, by text: they may come back, here or elsewhere
 
 function makeLine(text) {
   return { text, choices: new Map() };
@@ -15,13 +14,12 @@ function makeLine(text) {
 
 const currentLine = () => state.lines[state.current];
 
-/** Read all lines anew. A line keeps its choices, wherever it moves. */
+/** Read all lines anew. Those before and after the ones that have changed keep their choices. */
 function replaceLines(texts) {
   const before = state.lines;
   const start = commonLength(before, texts);
   const end = commonLength(before.slice(start).reverse(), texts.slice(start).reverse());
-  for (const line of before.slice(start, before.length - end)) if (line.choices.size) keepFormer(line);
-  const between = texts.slice(start, texts.length - end).map(takeLine);
+  const between = texts.slice(start, texts.length - end).map(makeLine);
   state.lines = [...before.slice(0, start), ...between, ...before.slice(before.length - end)];
 }
 
@@ -29,17 +27,6 @@ function replaceLines(texts) {
 function commonLength(lines, texts) {
   const at = lines.findIndex((line, place) => line.text !== texts[place]);
   return at < 0 ? lines.length : at;
-}
-
-function keepFormer(line) {
-  former.set(line.text, line);
-  if (former.size > MOST_REMEMBERED) former.delete(former.keys().next().value);
-}
-
-function takeLine(text) {
-  const line = former.get(text) ?? makeLine(text);
-  former.delete(text);
-  return line;
 }
 
 /** What is chosen for a line: {text, ...figures}; null for a blank line, or one that is not translated yet. */

@@ -241,7 +241,6 @@ function askAbout(column) {
 let typing = null;
 
 function typeSource() {
-  showCut("");
   readSource();
   clearTimeout(typing);
   typing = setTimeout(() => state.columns.forEach(askAbout), TYPING);
@@ -310,7 +309,6 @@ async function download(event) {
 function start() {
   element("form").addEventListener("submit", (event) => event.preventDefault());
   element("q").addEventListener("input", typeSource);
-  element("q").addEventListener("beforeinput", limitInsertion);
   for (const event of ["click", "keyup"]) element("q").addEventListener(event, () => followCaret(element("q")));
   for (const id of ["model", "compare"]) element(id).addEventListener("change", chooseModels);
   element("key")?.addEventListener("change", () => state.columns.forEach(askAbout));

@@ -1,16 +1,14 @@
 // Asking the server, and what it has answered.
 
 const HYPOTHESES = 5;
-const MOST_REMEMBERED = 500; // lines
-const MOST_ATTEMPTS = 4; // at the same request
 const PASSING = [429, 502, 503, 504]; // statuses that pass
-const WAIT = 5; // seconds before a request is repeated, unless the server says how many; doubled each time
+const MOST_REMEMBERED = 500; // lines
 
 class Refusal extends Error {
-  /** `seconds` until it is worth asking again; null if the answer would be the same. */
-  constructor(message, seconds) {
+  /** `passes`: whether it may be worth asking again. */
+  constructor(message, passes) {
     super(message);
-    this.seconds = seconds;
+    this.passes = passes;
   }
 }
 
@@ -22,31 +20,24 @@ async function ask(path, content, signal) {
   try {
     answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(content), signal });
   } catch (error) {
-    throw error.name === "AbortError" ? error : new Refusal("The server does not answer.", WAIT);
+    throw error.name === "AbortError" ? error : new Refusal("The server does not answer.", true);
   }
   if (answer.ok) return answer;
   const { error } = await answer.json().catch(() => ({ error: `The server answers ${answer.status}.` }));
-  const seconds = Number(answer.headers.get("Retry-After")) || WAIT;
-  throw new Refusal(error, PASSING.includes(answer.status) ? seconds : null);
+  throw new Refusal(error, PASSING.includes(answer.status));
 }
 
-/** What a column asks, once at a time. If the server cannot answer now, it is asked a few times more, then on demand. */
+/** What a column asks, once at a time. If the server cannot answer now, it is asked again on demand. */
 class Errand {
   constructor(column, action) {
-    Object.assign(this, { column, action, failures: 0, abort: null, timer: null });
-  }
-
-  start() {
-    this.failures = 0;
-    this.run();
+    Object.assign(this, { column, action, abort: null });
   }
 
   stop() {
     this.abort?.abort();
-    clearTimeout(this.timer);
   }
 
-  async run() {
+  async start() {
     this.stop();
     this.abort = new AbortController();
     try {
@@ -54,19 +45,8 @@ class Errand {
     } catch (error) {
       if (error.name === "AbortError") return;
       if (!(error instanceof Refusal)) throw error;
-      this.fail(error);
+      complain(this.column, error.message, error.passes ? () => this.start() : null);
     }
-  }
-
-  fail({ message, seconds }) {
-    this.failures++;
-    if (seconds === null) return complain(this.column, message);
-    if (this.failures === MOST_ATTEMPTS) {
-      return complain(this.column, `${message} Tried ${MOST_ATTEMPTS} times.`, () => this.start());
-    }
-    const wait = seconds * 2 ** (this.failures - 1);
-    complain(this.column, `${message} Trying again in ${wait} s.`);
-    this.timer = setTimeout(() => this.run(), 1000 * wait);
   }
 }
 

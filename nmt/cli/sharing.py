@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,9 +60,7 @@ def push(
     name: Annotated[str, argument("owner/name on the hub.", "NAME", default=False)],
     license: License = None,
     private: Annotated[bool, option("Make a private repository.", "", "--private")] = False,
-    replace_card: Annotated[
-        bool, option("Replace the card on the hub, whoever wrote it.", "", "--replace-card")
-    ] = False,
+    replace_card: Annotated[bool, option("Replace the card on the hub.", "", "--replace-card")] = False,
     dry_run: Annotated[bool, option("Print the card and the files, and upload nothing.", "", "--dry-run")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -75,7 +74,7 @@ def push(
 
     Needs a token that may write: `hf auth login`, or HF_TOKEN. A repository that is not there is made. All is uploaded in
     one commit: what `nmt export` writes. A README.md in the model folder is the card; without one, nmt writes it. A card on
-    the hub that nmt did not write, or that was edited there, stays. The address of the model is printed.
+    the hub that differs from it stays, unless --replace-card is given. The address of the model is printed.
     """
     set_up(quiet=quiet)
     from nmt.sharing.pushing import check_name, upload
@@ -88,25 +87,25 @@ def push(
         _show(shared, repository)
         return
     result = upload(shared, repository, private=private, replace_card=replace_card)
-    _warn(shared.licensed(result.license))
+    _warn(replace(shared, license=result.license))
     if result.keeps_card:
         _log.warning(
-            "The card on the hub is not nmt's or was edited, so it stays as it is: --replace-card replaces it, --dry-run "
+            "The card on the hub differs from the new one and stays as it is: --replace-card replaces it, --dry-run "
             "prints the new one."
         )
     typer.echo(result.address)
 
 
 def _warn(shared: SharedModel) -> None:
-    for sentence in shared.warnings():
-        _log.warning("%s", sentence)
+    for warning in shared.warnings():
+        _log.warning("%s", warning)
 
 
 def _show(shared: SharedModel, repository: str) -> None:
     """Print the card and the files with their sizes."""
     from nmt.bundle.places import CARD
 
-    card = shared.card_text(f"hf:{repository}")
+    card = shared.card(f"hf:{repository}")
     sizes = {CARD: len(card.encode()), **{name: path.stat().st_size for name, path in shared.files().items()}}
     typer.echo(card)
     for name, size in sizes.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -12,10 +11,6 @@ from nmt.errors import UsageError
 from nmt.runtime.arguments import as_path
 from nmt.runtime.files import write_atomically
 from nmt.sharing.shared_files import SharedModel
-
-_TIME = (1980, 1, 1, 0, 0, 0)
-"""Of all members, the earliest that zip has, so that the same model gives the same bytes."""
-_MODE = 0o644
 
 
 def export(model: str | os.PathLike[str], output: str | os.PathLike[str], *, license: str | None = None) -> Path:
@@ -51,21 +46,19 @@ def check_output(path: Path) -> None:
 
 def write_archive(shared: SharedModel, path: Path) -> None:
     """Write the files and the card of a model, atomically. Raises DataError."""
-    card = shared.card_text(path.name)
+    card = shared.card(path.name)
 
     def write(temporary: Path) -> None:
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as bundle:
-            bundle.writestr(_member(CARD), card.encode())
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr(_member(CARD), card)
             for name, file in shared.files().items():
-                with file.open("rb") as source, bundle.open(_member(name, file.stat().st_size), "w") as sink:
-                    shutil.copyfileobj(source, sink, 2**20)
+                archive.writestr(_member(name), file.read_bytes())
 
     write_atomically(path, write)
 
 
-def _member(name: str, size: int = 0) -> zipfile.ZipInfo:
-    """A member that depends on nothing but its name and content."""
-    info = zipfile.ZipInfo(name, _TIME)
-    info.create_system, info.external_attr = 3, _MODE << 16
-    info.file_size = size
+def _member(name: str) -> zipfile.ZipInfo:
+    """A member with the earliest time that zip has, so that the same model gives the same bytes."""
+    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    info.create_system, info.external_attr = 3, 0o644 << 16
     return info

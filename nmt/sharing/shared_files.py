@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path, PureWindowsPath
+from dataclasses import dataclass
+from pathlib import Path
 
 from nmt.bundle.folder import Bundle
 from nmt.bundle.places import CARD, OPTIONAL, REQUIRED, find_model
-from nmt.errors import DataError, UsageError
-from nmt.recipe import Recipe
-from nmt.runtime.arguments import as_path
-from nmt.sharing.card import ModelCard, check_license, is_unedited, license_in
+from nmt.errors import UsageError
+from nmt.sharing.card import describe_corpus, model_card
 
 
 @dataclass(frozen=True)
@@ -19,38 +18,39 @@ class SharedModel:
     """A model that was loaded and checked, and what others get of it."""
 
     folder: Path
-    card: ModelCard
+    bundle: Bundle
+    license: str | None
+    """Identifier of the model's license."""
     own_card: str | None
-    """The README.md in its folder, if the user wrote or edited it; used as it is."""
+    """The README.md in its folder; used as it is."""
 
     @classmethod
-    def load(cls, model: str | Path, license: str | None = None) -> SharedModel:
-        """Load a model and all that is recorded of it.
+    def load(cls, model: Path, license: str | None = None) -> SharedModel:
+        """Load a model; the license is that of a README.md in its folder if none is given.
 
         Raises:
-            DataError: the model cannot be loaded, or a file in its folder is damaged.
+            DataError: the model cannot be loaded.
             UsageError: the license is no identifier, or another than that of the user's own card.
         """
-        check_license(license)
-        folder = find_model(as_path(model, "The model"))
-        bundle = Bundle.load(folder)
-        there = _read_card(folder / CARD)
-        own_card = None if there is None or is_unedited(there) else there
-        there_license = None if there is None else license_in(there)
-        if own_card is not None and license not in (None, there_license):
+        if license is not None and not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", license):
             raise UsageError(
-                f"{folder / CARD} is your own card, which is used as it is: write `license: {license}` between its lines "
+                f"'{license}' is no identifier of a license: write it as the hub does, such as mit, cc-by-4.0 or other."
+            )
+        folder = find_model(model)
+        bundle, card = Bundle.load(folder), folder / CARD
+        if not card.is_file():
+            return cls(folder, bundle, license, None)
+        own_card = card.read_text(encoding="utf-8")
+        if license not in (None, own_license := license_in(own_card)):
+            raise UsageError(
+                f"{card} is your own card, which is used as it is: write `license: {license}` between its lines "
                 "`---`, and leave out --license."
             )
-        return cls(folder, ModelCard.of(bundle, folder, license or there_license), own_card)
+        return cls(folder, bundle, own_license, own_card)
 
-    def licensed(self, license: str | None) -> SharedModel:
-        """The same with a license."""
-        return replace(self, card=replace(self.card, license=license))
-
-    def card_text(self, address: str) -> str:
-        """The card; `address` is what users of the model write for MODEL."""
-        return self.card.text(address) if self.own_card is None else self.own_card
+    def card(self, address: str) -> str:
+        """The card; `address` is what users of the model write for MODEL. Raises DataError if a recorded file is damaged."""
+        return self.own_card or model_card(self.bundle, self.folder, self.license, address)
 
     def files(self) -> dict[str, Path]:
         """All shared files but the card."""
@@ -58,36 +58,23 @@ class SharedModel:
 
     def warnings(self) -> Iterator[str]:
         """What the owner should know before others read it."""
-        if self.card.license is None:
-            text = "; ".join(f"{note.locator}: {note.license or 'license not known'}" for note in self.card.corpora)
+        recipe = self.bundle.recipe
+        if self.license is None:
+            licenses = {text.corpus: describe_corpus(text.corpus)[1] for text in recipe.data.corpora}
+            texts = "; ".join(f"{corpus}: {license or 'license not known'}" for corpus, license in licenses.items())
             yield (
                 "The card names no license, so nobody knows whether they may use the model: give --license ID, "
-                f"such as mit or cc-by-4.0 (training text: {text})."
+                f"such as mit or cc-by-4.0 (training text: {texts})."
             )
-        if paths := list(dict.fromkeys(_local_paths(self.card.bundle.recipe))):
-            yield f"The recipe names files of this machine, and everybody will read that: {', '.join(paths)}."
+        paths = re.findall(r'"((?:[/~]|[A-Za-z]:[\\/])[^"]*)"', recipe.model_dump_json())
+        if paths:
+            names = ", ".join(dict.fromkeys(paths))
+            yield f"The recipe names files of this machine, and everybody will read that: {names}."
 
 
-def _read_card(path: Path) -> str | None:
-    """The text of a card; None if there is none. Raises DataError."""
-    if not path.is_file():
-        return None
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"Cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}.") from None
+def license_in(card: str) -> str | None:
+    """The license that a card names; None if it names none."""
+    from huggingface_hub import ModelCard
 
-
-def _local_paths(recipe: Recipe) -> Iterator[str]:
-    """The values of a recipe that are complete paths, or begin in a home folder."""
-
-    def texts(value: object) -> Iterator[str]:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict | list):
-            for item in value.values() if isinstance(value, dict) else value:
-                yield from texts(item)
-
-    for text in texts(recipe.model_dump(mode="json")):
-        if text.startswith(("/", "~")) or PureWindowsPath(text).drive.endswith(":"):
-            yield text
+    license = ModelCard(card, ignore_metadata_errors=True).data.get("license")
+    return license if isinstance(license, str) else None

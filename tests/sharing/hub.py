@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +33,6 @@ class Repository:
     """A model on the hub; the last commit is `main`."""
 
     private: bool = False
-    gated: bool = False
     commits: list[Commit] = field(default_factory=list)
     tags: dict[str, str] = field(default_factory=dict)
 
@@ -61,8 +59,6 @@ class Hub:
     """What was uploaded through LFS, by SHA-256."""
     broken: dict[str, list[int]] = field(default_factory=dict)
     """The status of each of the next answers to a request whose line contains the key."""
-    cut: dict[str, list[int]] = field(default_factory=dict)
-    """After how many bytes each of the next downloads of a file breaks."""
     requests: list[str] = field(default_factory=list)
     """Method and path of each request."""
 
@@ -171,9 +167,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._writer()
         wish = json.loads(self.body)
         name = f"{wish['organization']}/{wish['name']}"
+        answer = json.dumps({"url": f"{self.hub.address}/{name}", "name": name}).encode()
+        if name in self.hub.repositories:
+            self._send(409, answer, {})
+            return
         is_private = bool(wish.get("private")) or wish.get("visibility") == "private"
         self.hub.repository(name, private=is_private)
-        self._json({"url": f"{self.hub.address}/{name}", "name": name})
+        self._send(200, answer, {})
 
     def _validate(self) -> None:
         content = json.loads(self.body)["content"]
@@ -242,29 +242,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._json({"commitUrl": f"{self.hub.address}/{name}/commit/{commit.sha}", "commitOid": commit.sha})
 
     def _resolve(self, name: str, revision: str, path: str) -> None:
-        repository, commit = self._readable(name), self._version(name, revision)
-        if repository.gated:
-            raise _RefusedError(403, "GatedRepo")
+        commit = self._version(name, revision)
         if path not in commit.files:
             raise _RefusedError(404, "EntryNotFound")
         content = commit.files[path]
         digest = hashlib.sha256(content).hexdigest() if path in commit.large else _git_hash(content)
-        headers = {"X-Repo-Commit": commit.sha, "ETag": f'"{digest}"', "Accept-Ranges": "bytes"}
-        start = int((self.headers.get("Range") or "bytes=0-").removeprefix("bytes=").partition("-")[0])
-        if start:
-            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        if self.command == "GET" and (cuts := self.hub.cut.get(path)):
-            self.send_response(206 if start else 200)
-            for key, value in {**headers, "Content-Length": str(len(content) - start)}.items():
-                self.send_header(key, value)
-            self.end_headers()
-            self.wfile.write(content[start : start + cuts.pop(0)])
-            self.wfile.flush()
-            self.connection.shutdown(socket.SHUT_RDWR)
-            self.close_connection = True
-            return
-        rest = content[start:]
-        self._send(206 if start else 200, rest, headers)
+        headers = {"X-Repo-Commit": commit.sha, "ETag": f'"{digest}"'}
+        self._send(200, content, headers)
 
     def log_message(self, *_: object) -> None:
         pass

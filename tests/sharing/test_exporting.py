@@ -15,7 +15,6 @@ from nmt.bundle.places import CARD, OPTIONAL, REQUIRED, find_model, model_name
 from nmt.errors import DataError, UsageError
 from nmt.runtime.cache import cache_folder
 from nmt.serving.engine import Engine
-from nmt.sharing.card import is_unedited
 from nmt.sharing.recorded_scores import SCORES
 from nmt.training.data_file import DATA
 from nmt.training.log import METRICS
@@ -115,22 +114,9 @@ def test_no_file_is_replaced(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other.zip").exists()
 
 
-def test_a_full_disk_leaves_nothing_behind(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("nmt.sharing.exporting.shutil.copyfileobj", full)
-    with pytest.raises(DataError, match=r"Cannot write .*mine\.zip: No space left on device"):
-        nmt.export(run, tmp_path / "mine.zip")
-    assert [path.name for path in tmp_path.glob("*mine*")] == []
-
-
 def test_a_card_of_ones_own_is_in_the_zip_as_it_is(run: Path, tmp_path: Path) -> None:
     (run / CARD).write_text("# Mine, without metadata\n")
     assert members(nmt.export(run, tmp_path / "mine.zip"))[CARD] == b"# Mine, without metadata\n"
-    (run / CARD).write_bytes(b"\xff")
-    with pytest.raises(DataError, match=r"Cannot read .*README\.md: it is not UTF-8"):
-        nmt.export(run, tmp_path / "other.zip")
 
 
 def test_a_warning_names_what_others_should_not_miss(run: Path, tmp_path: Path) -> None:
@@ -222,8 +208,6 @@ def card(run: Path, tmp_path: Path) -> str:
 
 def test_the_card_holds_what_is_known(run: Path, tmp_path: Path) -> None:
     text = card(run, tmp_path)
-    assert is_unedited(text)
-    assert not is_unedited(text.replace("mine", "mien"))
     assert "\n# tiny: English to German\n" in text
     assert "additive attention ([Bahdanau et al. 2015](https://arxiv.org/abs/1409.0473))" in text
     assert r"| `multi30k/val` (validation) | BLEU 31.26 | greedy | `nrefs:1\|tok:13a\|version:2.6.0` |" in text

@@ -9,10 +9,11 @@ import pytest
 import nmt
 from nmt.cli import app
 from nmt.errors import DataError, UsageError
-from nmt.sharing.card import is_unedited
+from nmt.sharing.shared_files import SharedModel
 from tests.robustness import tiny
 from tests.sharing.hub import READ_TOKEN, Hub
 
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of huggingface_hub's calls of httpx
 NAME = "ann/mine"
 PUSHED = [
     "README.md",
@@ -68,36 +69,8 @@ def test_revisions_are_branches_tags_and_commits(hub: Hub, run: Path) -> None:
         assert results(f"hf:{NAME}@{revision}") == results(run)
     with pytest.raises(DataError, match=r"recipe\.yaml"):
         nmt.load(f"hf:{NAME}")
-    with pytest.raises(DataError, match="Cannot load hf:ann/mine@v2: there is no such revision; name a branch, a tag"):
+    with pytest.raises(DataError, match=r"Cannot load hf:ann/mine@v2: .*Revision Not Found"):
         nmt.load(f"hf:{NAME}@v2")
-
-
-def test_what_was_loaded_once_is_there_without_a_connection(
-    hub: Hub, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nmt.push(run, NAME)
-    expected = results(f"hf:{NAME}")
-    count = len(hub.requests)
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    assert results(f"hf:{NAME}") == expected
-    assert len(hub.requests) == count
-    with pytest.raises(
-        DataError, match=r"Cannot load hf:ann/other: there is no connection to http.*; without one, load"
-    ):
-        nmt.load("hf:ann/other")
-    with pytest.raises(
-        DataError, match=r"Cannot upload to ann/mine: there is no connection to http.*; try again, which"
-    ):
-        nmt.push(run, NAME)
-
-
-def test_an_interrupted_download_is_a_sentence_and_continues(hub: Hub, run: Path) -> None:
-    nmt.push(run, NAME)
-    hub.cut["weights.safetensors"] = [1000] * 50
-    with pytest.raises(DataError, match=r"^Cannot load hf:ann/mine: "):
-        nmt.load(f"hf:{NAME}")
-    hub.cut.clear()
-    assert results(f"hf:{NAME}") == results(run)
 
 
 @pytest.mark.parametrize("name", ["hf:mine", "hf:", "hf:a/b/c", "hf:a/b@", "hf:a b/c"])
@@ -113,71 +86,67 @@ def test_a_repository_that_is_no_model_of_nmt_is_refused(hub: Hub) -> None:
         nmt.load("hf:ann/bert")
 
 
-def test_private_and_gated_models_need_a_token(hub: Hub, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_loaded_once_is_there_without_a_connection(
+    hub: Hub, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nmt.push(run, NAME)
+    expected = results(f"hf:{NAME}")
+    count = len(hub.requests)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    assert results(f"hf:{NAME}") == expected
+    assert len(hub.requests) == count
+    for failing in (lambda: nmt.load("hf:ann/other"), lambda: nmt.push(run, NAME)):
+        with pytest.raises(DataError, match=r"^Cannot (load hf:ann/other|upload to ann/mine): .+") as raised:
+            failing()
+        assert "\n" not in str(raised.value)
+
+
+def test_private_models_need_a_token(hub: Hub, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nmt.push(run, NAME, private=True)
     assert hub.repositories[NAME].private
     monkeypatch.setenv("HF_TOKEN", READ_TOKEN)
     assert results(f"hf:{NAME}") == results(run)
-    hub.repositories["ann/gated"] = hub.repositories[NAME]
-    hub.repositories["ann/gated"].gated = True
-    with pytest.raises(DataError, match="its owner decides who may read it; ask for access on its page"):
-        nmt.load("hf:ann/gated")
-    monkeypatch.delenv("HF_TOKEN")
     hub.repositories["ann/hidden"] = hub.repositories[NAME]
-    with pytest.raises(DataError, match="there is no such model, or you may not read it; check the name, or log in"):
+    monkeypatch.delenv("HF_TOKEN")
+    with pytest.raises(DataError, match=r"Cannot load hf:ann/hidden: .*401"):
         nmt.load("hf:ann/hidden")
 
 
-@pytest.mark.parametrize(
-    ("token", "sentence"),
-    [
-        (None, "The hub has to know who you are: log in with `hf auth login`, or set HF_TOKEN"),
-        ("hf_wrong", "Cannot upload to ann/mine: the hub does not know your token; log in"),
-        (READ_TOKEN, "Cannot upload to ann/mine: your token may not do that; make one that may write"),
-    ],
-)
+@pytest.mark.parametrize("token", [None, "hf_wrong", READ_TOKEN])
 def test_pushing_needs_a_token_that_may_write(
-    hub: Hub, run: Path, monkeypatch: pytest.MonkeyPatch, token: str | None, sentence: str
+    hub: Hub, run: Path, monkeypatch: pytest.MonkeyPatch, token: str | None
 ) -> None:
     monkeypatch.delenv("HF_TOKEN")
     if token is not None:
         monkeypatch.setenv("HF_TOKEN", token)
-    with pytest.raises(DataError, match=re.escape(sentence)):
+    with pytest.raises(DataError, match=r"^Cannot upload to ann/mine: .*40[13]"):
         nmt.push(run, NAME)
     assert hub.repositories == {}
 
 
-@pytest.mark.parametrize("place", ["/api/models/ann/mine", "preupload", "info/lfs", "PUT /lfs", "commit/main"])
-@pytest.mark.parametrize(("status", "sentence"), [(500, "the hub has a problem (HTTP 500)"), (403, "may not do that")])
-def test_a_refusal_at_any_step_is_a_sentence(hub: Hub, run: Path, place: str, status: int, sentence: str) -> None:
+@pytest.mark.parametrize("place", ["/api/models/ann/mine", "PUT /lfs", "commit/main"])
+def test_a_refusal_at_any_step_is_one_line_and_the_next_push_goes_on(hub: Hub, run: Path, place: str) -> None:
     hub.repository(NAME)
-    hub.broken[place] = [status] * 100
-    with pytest.raises(DataError, match=f"Cannot upload to ann/mine: .*{re.escape(sentence)}"):
+    hub.broken[place] = [500] * 100
+    with pytest.raises(DataError, match=r"^Cannot upload to ann/mine: .*500") as raised:
         nmt.push(run, NAME)
+    assert "\n" not in str(raised.value)
     assert len(hub.repositories[NAME].commits) == 1
-
-
-def test_an_interrupted_push_can_be_repeated(hub: Hub, run: Path) -> None:
-    hub.broken["commit/main"] = [500] * 100
-    with pytest.raises(DataError):
-        nmt.push(run, NAME)
     hub.broken.clear()
-    uploads = hub.asked("PUT /lfs")
     nmt.push(run, NAME)
     assert results(f"hf:{NAME}") == results(run)
-    assert hub.asked("PUT /lfs") == uploads  # what had arrived stays
 
 
 def test_a_change_at_the_same_time_is_not_overwritten(hub: Hub, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = hub.repository(NAME)
-    load = nmt.sharing.pushing._card_on_hub
+    files = SharedModel.files
 
-    def changed_meanwhile(*arguments: object) -> object:
+    def changed_meanwhile(shared: SharedModel) -> dict[str, Path]:
         repository.add({"README.md": b"by a colleague"})
-        return load(*arguments)
+        return files(shared)
 
-    monkeypatch.setattr("nmt.sharing.pushing._card_on_hub", changed_meanwhile)
-    with pytest.raises(DataError, match="it was changed at the same time; try again"):
+    monkeypatch.setattr(SharedModel, "files", changed_meanwhile)
+    with pytest.raises(DataError, match=r"Cannot upload to ann/mine: .*412"):
         nmt.push(run, NAME)
     assert repository.commits[-1].files["README.md"] == b"by a colleague"
 
@@ -195,30 +164,24 @@ def card(hub: Hub) -> str:
     return hub.repositories[NAME].commits[-1].files["README.md"].decode()
 
 
-def test_a_card_of_nmt_follows_the_model_and_keeps_its_license(hub: Hub, run: Path) -> None:
-    nmt.push(run, NAME, license="cc-by-4.0")
-    log = run / "metrics.jsonl"
-    log.write_text(log.read_text().replace("31.256", "32.5"))
-    nmt.push(run, NAME)
-    assert is_unedited(card(hub))
-    assert "BLEU 32.50" in card(hub)
-    assert "license: cc-by-4.0" in card(hub)
-
-
-def test_a_card_that_was_edited_on_the_hub_stays(
+def test_a_card_on_the_hub_that_differs_stays_until_it_shall_be_replaced(
     hub: Hub, run: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     nmt.push(run, NAME, license="mit")
+    assert not nmt.push(run, NAME).keeps_card  # the license is that of the card there
     edited = card(hub).replace("## Use", "## How we use it")
     hub.repositories[NAME].add({"README.md": edited.encode()})
+    log = run / "metrics.jsonl"
+    log.write_text(log.read_text().replace("31.256", "32.5"))
     assert command(capsys, "push", run, NAME) == (0, f"{hub.address}/{NAME}\n", "")
     [warning] = caplog.messages
     assert warning.startswith(
-        "The card on the hub is not nmt's or was edited, so it stays as it is: --replace-card rep"
+        "The card on the hub differs from the new one and stays as it is: --replace-card replaces"
     )
     assert card(hub) == edited
     assert command(capsys, "push", run, NAME, "--replace-card") == (0, f"{hub.address}/{NAME}\n", "")
-    assert is_unedited(card(hub))
+    assert "## Use" in card(hub)
+    assert "BLEU 32.50" in card(hub)
     assert "license: mit" in card(hub)
 
 
@@ -232,7 +195,7 @@ def test_a_card_of_ones_own_is_used_as_it_is(hub: Hub, run: Path, capsys: pytest
     assert status == 2
     assert "README.md is your own card, which is used as it is: write `license: cc0-1.0`" in err
     (run / "README.md").write_text(own + "More.\n")
-    assert nmt.push(run, NAME).keeps_card  # the one on the hub is not nmt's either
+    assert nmt.push(run, NAME).keeps_card
     assert card(hub) == own
     assert (run / "README.md").read_text() == own + "More.\n"
 
@@ -265,14 +228,10 @@ def test_commands_take_models_of_the_hub(hub: Hub, run: Path, capsys: pytest.Cap
     status, out, err = command(capsys, "info", f"hf:{NAME}")
     assert (status, err) == (0, "")
     assert "BLEU 31.26, perplexity 4.50 at update 9" in out
-    status, out, err = command(capsys, "shortlist", f"hf:{NAME}")
-    assert (status, err) == (
-        2,
-        "nmt: hf:ann/mine is no folder that a shortlist can be added to: name a file with -o.\n",
-    )
     status, _, err = command(capsys, "translate", "hf:ann/nothing")
     assert status == 1
-    assert err.startswith("nmt: Cannot load hf:ann/nothing: there is no such model, or you may not read it; check")
+    assert err.startswith("nmt: Cannot load hf:ann/nothing: ")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["mine", "hf:mine", "a/b/c", "../b", "a/b c"])
@@ -290,32 +249,3 @@ def test_a_damaged_model_is_not_pushed(hub: Hub, run: Path) -> None:
     with pytest.raises(DataError, match="There is no model folder"):
         nmt.push(run, NAME)
     assert hub.requests == []
-
-
-def test_a_refusal_while_loading_asks_for_no_right_to_write(hub: Hub) -> None:
-    hub.repository(NAME)
-    hub.broken["GET /api/models"] = [403] * 9
-    with pytest.raises(DataError, match=r"Cannot load hf:ann/mine: you may not read it; check that your token may"):
-        nmt.load("hf:ann/mine")
-
-
-def test_a_limit_of_requests_is_waited_for_and_said(hub: Hub, run: Path, caplog: pytest.LogCaptureFixture) -> None:
-    nmt.push(run, NAME)
-    hub.broken["GET /ann/mine/resolve/"] = [429, 429]
-    assert results(f"hf:{NAME}") == results(run)
-    sentence = "The hub limits how often it is asked (HTTP 429): waiting before the next try."
-    assert [record.getMessage() for record in caplog.records] == [sentence, sentence]
-
-
-@pytest.mark.parametrize("error", [ConnectionError, RuntimeError])
-def test_a_refusal_of_the_storage_is_not_a_missing_connection(
-    hub: Hub, run: Path, error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Xet, which loads large files, raises errors without a response."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise error("Request failed: HTTP status client error (403 Forbidden) for url (https://storage.example/a)")
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
-    with pytest.raises(DataError, match="Cannot load hf:ann/mine: the storage of the hub refuses it \\(HTTP 403\\)"):
-        nmt.load(f"hf:{NAME}")

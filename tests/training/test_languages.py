@@ -15,7 +15,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe
 from nmt.serving.engine import Engine, Setting
-from nmt.sharing.card import ModelCard
+from nmt.sharing.card import model_card
 from nmt.text.subwords import Subwords
 from nmt.training.conventions import convention_warnings
 from nmt.training.log import best_of_each_language, read_validations
@@ -303,7 +303,7 @@ def test_a_model_card_names_all_languages_and_how_to_choose_one(run: Path, tmp_p
     pytest.importorskip("huggingface_hub")
     shutil.copytree(run, tmp_path / "shared")
     (tmp_path / "shared/scores.json").write_text(good(command("evaluate", run, "--json", "--bootstrap", "0", "-q")))
-    card = ModelCard.of(Bundle.load(tmp_path / "shared"), tmp_path / "shared", None).text("shared")
+    card = model_card(Bundle.load(tmp_path / "shared"), tmp_path / "shared", None, "shared")
     assert "# reversal: src to rev and South Ucayali Ashéninka" in card  # whose code is cpy
     assert "nmt translate shared --to rev -i input.src -o output.rev" in card
     assert 'nmt.load("shared", to="rev")' in card

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, compress, islice, pairwise, starmap
+from itertools import compress, pairwise, starmap
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,7 +32,7 @@ from nmt.runtime.cache import cache_folder
 from nmt.runtime.cores import usable_cores
 from nmt.runtime.files import replacing
 from nmt.runtime.json_files import parse_json
-from nmt.runtime.workers import Workers
+from nmt.runtime.pool import Pool
 from nmt.text.subwords import Subwords
 
 VERSION = 3
@@ -210,13 +210,8 @@ class _Encoding:
 
 def in_processes(run: Callable[[TaskT], ResultT], tasks: Iterable[TaskT], processes: int) -> Generator[ResultT]:
     """Yield the result of each task, in order. Raises DataError if a process was killed."""
-    lost = (
-        "A process that encodes text was killed, perhaps because memory ran out: end other programs, and start again."
-    )
-    waiting = iter(tasks)
-    groups = iter(lambda: list(islice(waiting, 2 * processes)), [])
-    with Workers(run, processes, lost=lost, min_tasks=1, computes=False) as workers:
-        yield from chain.from_iterable(workers.map(groups))
+    with Pool(run, processes, computes=False) as pool:
+        yield from pool.map(tasks)
 
 
 def _join(batches: Iterable[IdTable], dtype: npt.DTypeLike) -> IdTable:

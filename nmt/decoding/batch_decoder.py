@@ -31,7 +31,7 @@ CHECK_EVERY = 8
 
 @dataclass(frozen=True)
 class SourceSentence:
-    """A line to translate, or a part of one that is too long."""
+    """A line to translate or score, a sentence of it, or a part of one that is too long."""
 
     ids: tuple[tuple[int, ...], ...]
     """Its token ids for each member of an ensemble, without special tokens."""
@@ -40,11 +40,13 @@ class SourceSentence:
     """The number of the line, and the number of the part in it."""
     weights: AlignmentWeights | None = None
     """What the alignments of its translations hold; None if they have none."""
+    target: tuple[int, ...] = ()
+    """The ids of its translation, if that is known."""
 
     @property
     def length(self) -> int:
-        """Number of tokens, the most of any member."""
-        return max(map(len, self.ids))
+        """Number of tokens, the most of any member or of the target."""
+        return max(len(self.target), *map(len, self.ids))
 
 
 class BatchDecoder:
@@ -122,15 +124,13 @@ class BatchDecoder:
             return clean(self.target.decode(hypothesis.ids))
         return clean(self.unknown.text(sentence.text, sentence.ids[0], hypothesis))
 
-    def force(self, pairs: Sequence[tuple[SourceSentence, Sequence[int]]]) -> list[TranslationHypothesis]:
-        """Forced decoding of known targets, which are ids without special tokens."""
-        return self._force(pairs, posterior=self.settings.posterior)
+    def force(self, sentences: Sequence[SourceSentence]) -> list[TranslationHypothesis]:
+        """Forced decoding of known targets."""
+        return self._force(sentences, posterior=self.settings.posterior)
 
     @torch_defaults()
-    def _force(
-        self, pairs: Sequence[tuple[SourceSentence, Sequence[int]]], *, posterior: bool
-    ) -> list[TranslationHypothesis]:
-        sentences, targets = zip(*pairs, strict=True)
+    def _force(self, sentences: Sequence[SourceSentence], *, posterior: bool) -> list[TranslationHypothesis]:
+        targets = [sentence.target for sentence in sentences]
         with self.ensemble.evaluating(), threads_for(sum(map(len, targets))):
             sources = [
                 [(*tag, *sentence.ids[member]) for sentence in sentences] for member, tag in enumerate(self.tags)
@@ -144,7 +144,7 @@ class BatchDecoder:
         log_probs = forced.token_log_probs.tolist()
         return [
             TranslationHypothesis(
-                ids=tuple(target),
+                ids=target,
                 score=scores[row],
                 log_probability=total,
                 token_log_probs=tuple(log_probs[row][: len(target) + 1]),
@@ -159,13 +159,13 @@ class BatchDecoder:
         self, sentences: Sequence[SourceSentence], n_best_lists: Sequence[Sequence[Hypothesis]]
     ) -> list[list[Float[Tensor, "_T _S"]]]:
         """The alignment of each hypothesis, without padding; row t is of target token t. [0 0] for sentences without."""
-        pairs = [
-            (sentence, hypothesis.ids)
+        aligned = [
+            replace(sentence, target=hypothesis.ids)
             for sentence, n_best in zip(sentences, n_best_lists, strict=True)
             for hypothesis in n_best
             if sentence.weights == "posterior"
         ]
-        forced = iter(self._force(pairs, posterior=True) if pairs else [])
+        forced = iter(self._force(aligned, posterior=True) if aligned else [])
         alignments: list[list[Tensor]] = []
         for sentence, n_best in zip(sentences, n_best_lists, strict=True):
             match sentence.weights:

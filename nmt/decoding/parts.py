@@ -1,17 +1,15 @@
-"""Translate long lines in parts: split the text, then join the translations and their n-best lists."""
+"""Translate long lines in parts: split the text, then join the translations."""
 
 from __future__ import annotations
 
-import heapq
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 
 from jaxtyping import Float
 from torch import Tensor
 
 from nmt.alignment.translation import TranslationHypothesis
-from nmt.search.hypothesis import NEG_INF, Penalties, joint_length, no_alignment
+from nmt.search.hypothesis import Penalties, no_alignment
 from nmt.text.scripts import UNSPACED
 
 _WIDE = "\u3001-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
@@ -111,64 +109,3 @@ def _block_diagonal(blocks: Sequence[Float[Tensor, "_T _S"]]) -> Float[Tensor, "
         joined[row:end_row, -1:] = block[:, -1:]
         row, column = end_row, end_column
     return joined
-
-
-# --- n-best lists ---------------------------------------------------------------------------------------------------
-
-
-def join_ranked(
-    parts: Sequence[Sequence[TranslationHypothesis]], penalties: Penalties, count: int
-) -> tuple[TranslationHypothesis, ...]:
-    """Join the n-best lists of a line's parts into one of up to `count`, ranked by the score of the whole.
-
-    There are too many combinations to score them all, so only those with the largest sums of `_value` are joined.
-    """
-    if len(parts) == 1:
-        return tuple(parts[0])
-    best = [ranked[0] for ranked in parts]
-    if any(part.score == NEG_INF for part in best):
-        return (join(best, penalties),)
-    value = _value(best, penalties)
-    ordered = [sorted(ranked, key=value, reverse=True) for ranked in parts]
-    choices = islice(largest_sums([list(map(value, ranked)) for ranked in ordered]), count)
-    joined = [
-        join([ranked[index] for ranked, index in zip(ordered, indices, strict=True)], penalties) for indices in choices
-    ]
-    return tuple(sorted(joined, key=lambda hypothesis: hypothesis.score, reverse=True))
-
-
-def _value(best: Sequence[TranslationHypothesis], penalties: Penalties) -> Callable[[TranslationHypothesis], float]:
-    """The value of a hypothesis of one part, such that large sums of values mean large scores of the whole.
-
-    Log-probabilities add up, but the length penalty applies to the whole y, so by log-probability alone short hypotheses
-    would win. Each token therefore gets a reward r, taken from the score of y', the best hypotheses of all parts joined:
-
-        s(y) > s(y')  <=>  log P(y | x) + r |y| > log P(y' | x) + r |y'|,    r = alpha |log P(y' | x)| / (5 + |y'|)
-
-    for alpha = 1 (and 0, where r = 0), and to first order for any other. Coverage penalties are added on the same scale.
-    """
-    total, length = sum(part.log_probability for part in best), joint_length(best)
-    reward, scale = penalties.reward_per_token(total, length), penalties.length_penalty(length)
-    return lambda item: item.log_probability + reward * len(item.ids) + scale * penalties.coverage_penalty(item)
-
-
-def largest_sums(rows: Sequence[Sequence[float]]) -> Iterator[tuple[int, ...]]:
-    """Choose one index per row, so that the sums of their values fall; computed lazily.
-
-    Args:
-        rows: values in descending order.
-    """
-    heap = [(-sum(row[0] for row in rows), (0,) * len(rows))]
-    while heap:
-        _, indices = heapq.heappop(heap)
-        yield indices
-        for successor in _successors(indices, rows):
-            heapq.heappush(heap, (-sum(row[index] for row, index in zip(rows, successor, strict=True)), successor))
-
-
-def _successors(indices: tuple[int, ...], rows: Sequence[Sequence[float]]) -> Iterator[tuple[int, ...]]:
-    """Increase one index: of the last row with an index above 0, or of a later row. So each choice is reached once."""
-    last = max((number for number, index in enumerate(indices) if index), default=0)
-    for number in range(last, len(rows)):
-        if indices[number] + 1 < len(rows[number]):
-            yield (*indices[:number], indices[number] + 1, *indices[number + 1 :])

@@ -1,14 +1,15 @@
-"""Translate text: batch lines by length, decode them, and return the translations in the order of the lines."""
+"""Translate text: loops over windows of lines, batches of similar length, and translations in the order of the lines."""
 
 from __future__ import annotations
 
 import logging
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
-from itertools import count, islice, starmap, tee
+from itertools import chain, count, islice, repeat
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, Unpack, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from nmt.alignment.translation import (
 )
 from nmt.alignment.weights import AlignmentWeights
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
-from nmt.decoding.groups import read_ahead
 from nmt.decoding.halving import Halving
 from nmt.decoding.members import Member, PlainMember
 from nmt.decoding.options import (
@@ -35,15 +35,16 @@ from nmt.decoding.options import (
     is_pair,
 )
 from nmt.decoding.packed import PackedModels
-from nmt.decoding.parts import join, join_ranked, split_text
+from nmt.decoding.parts import join, split_text
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 from nmt.fast.bucketing import largest_bucket_within
 from nmt.model.interface import TranslationModel
 from nmt.recipe import DecodingConfig, Recipe
 from nmt.runtime.device import DecodingPrecision
+from nmt.runtime.pool import Pool
 from nmt.runtime.progress import with_progress
-from nmt.runtime.workers import Workers
+from nmt.runtime.wording import counted
 from nmt.search.hypothesis import NEG_INF
 from nmt.text.languages import base_language
 from nmt.text.sentences import split_sentences
@@ -53,13 +54,7 @@ from nmt.text.words import clean
 
 __all__ = ["Translation", "TranslationHypothesis", "Translator"]
 
-_LOST = "A process that decodes was killed, perhaps because memory ran out: try fewer --batch-tokens, or --threads 1."
-
 logger = logging.getLogger(__name__)
-
-ItemT = TypeVar("ItemT")
-TaskT = TypeVar("TaskT")
-ResultT = TypeVar("ResultT")
 
 _NOT_NUMBERS = "The model's probabilities are not numbers, because its weights are damaged or too large"
 _BATCH_TOKENS = 2**13
@@ -69,44 +64,38 @@ _MAX_WEIGHTS = 2**26
 """Most attention weights of a pair to score; each takes about 16 bytes."""
 _MIN_LENGTH = 8
 """Shorter sentences count as this long when batches are made, to bound the rows of their [N V] log-probabilities."""
-
-
-_ForcedTask = tuple[SourceSentence, Sequence[int]]
-"""A source and the ids of the translation to score."""
-
-
-@dataclass(frozen=True)
-class _TaskWindow(Generic[ItemT, TaskT]):
-    """Consecutive items with their line numbers, and their decoding tasks with source texts and lengths in tokens."""
-
-    numbers: range
-    items: Sequence[ItemT]
-    tasks: Sequence[TaskT]
-    texts: Sequence[str]
-    lengths: Sequence[int]
+_WINDOW_CHARACTERS = 300_000
+"""Most characters of a window of lines, to bound its memory: alignments grow with the square of a line's length."""
 
 
 @dataclass(frozen=True)
-class _EncodedLine:
-    """A line, and what a model reads of it as sentences."""
+class _Line:
+    """A line, and the sentences that a model reads of it: none of a blank line, several if they are split or too long."""
 
+    number: int
     text: str
     sentences: list[SourceSentence]
 
 
 @dataclass(frozen=True)
-class _EncodedPair:
-    """A source and its known translation, as text and as tokens."""
+class _ScoredPair:
+    """A source and its known translation."""
 
+    number: int
     source: str
     target: str | Sequence[int]
     sentence: SourceSentence
-    ids: list[int]
 
     @property
-    def is_short(self) -> bool:
-        """Whether the pair has few enough attention weights to be scored."""
-        return (self.sentence.length + 1) * (len(self.ids) + 1) <= _MAX_WEIGHTS
+    def sentences(self) -> list[SourceSentence]:
+        """The sentence, if it has few enough attention weights to be scored."""
+        weights = (max(map(len, self.sentence.ids)) + 1) * (len(self.sentence.target) + 1)
+        return [self.sentence] if weights <= _MAX_WEIGHTS else []
+
+
+InputT = TypeVar("InputT")
+LineT = TypeVar("LineT", _Line, _ScoredPair)
+ResultT = TypeVar("ResultT")
 
 
 def _reloaded(kind: type[Translator], reload: Callable[[], PackedModels], settings: TranslationSettings) -> Translator:
@@ -345,80 +334,91 @@ class Translator:
         return translations
 
     def _translate(self, lines: Iterable[str], first_line: int = 1) -> Iterator[Translation]:
-        windows = starmap(self._line_tasks, read_ahead(lines, self._settings.window, size=len, first=first_line))
+        numbers, failed = count(first_line), 0
+        windows = (self._read_lines(window, numbers) for window in _windows(lines, self._settings.window, len))
         usual = _BATCH_TOKENS if self._ensemble.device.type == "cpu" else _GPU_BATCH_TOKENS
         size = (self._settings.batch_tokens or usual) // self._decoder.hypotheses
-        for window, results in self._decode(windows, self._decoder.search, size):
-            failures = 0
-            for line in window.items:
-                source_ids = tuple(index for sentence in line.sentences for index in sentence.ids[0])
-                parts = [next(results) for _ in line.sentences]
-                hypotheses = tuple(parts[0]) if len(parts) == 1 else self._join(parts)
-                failures += hypotheses[0].score == NEG_INF
-                yield Translation(line.text, source_ids, hypotheses, self._reader)
-            if failures:
-                first, last = window.numbers[0], window.numbers[-1]
-                logger.warning("%s, so %d of lines %d to %d are empty.", _NOT_NUMBERS, failures, first, last)
+        for line, n_best_lists in self._decode(windows, self._decoder.search, size):
+            source_ids = tuple(index for sentence in line.sentences for index in sentence.ids[0])
+            # Hypothesis n of a line with several sentences joins number n of each.
+            hypotheses = tuple(join(ranked, self._decoder.penalties) for ranked in zip(*n_best_lists, strict=False))
+            if hypotheses and hypotheses[0].score == NEG_INF:
+                failed += 1
+            yield Translation(line.text, source_ids, hypotheses or (empty_hypothesis(),), self._reader)
+        if failed:
+            logger.warning("%s, so the translations of %s are empty.", _NOT_NUMBERS, counted(failed, "line"))
 
     def _score(self, pairs: Iterable[Pair]) -> Iterator[Translation]:
-        read = read_ahead(pairs, self._settings.window, size=lambda pair: len(pair[0]) + len(pair[1]))
+        numbers = count(1)
+        read = _windows(pairs, self._settings.window, lambda pair: len(pair[0]) + len(pair[1]))
+        windows = (self._read_pairs(window, numbers) for window in read)
         size = self._settings.batch_tokens or _BATCH_TOKENS
-        for window, results in self._decode(starmap(self._pair_tasks, read), self._decoder.force, size):
-            yield from self._scored_pairs(window, results)
+        for pair, scored in self._decode(windows, self._decoder.force, size):
+            source_ids, target_ids = pair.sentence.ids[0], pair.sentence.target
+            if not scored:
+                sizes = pair.number, pair.sentence.length, len(target_ids)
+                logger.warning("Line %d has %d and %d tokens, too many to score: its score is nan.", *sizes)
+            elif math.isnan(scored[0].log_probability):
+                raise DataError(f"{_NOT_NUMBERS}, so nothing can be scored.")
+            hypothesis = scored[0] if scored else unscored_hypothesis(target_ids, self._members[0].target)
+            if isinstance(pair.target, str):
+                hypothesis = replace(hypothesis, text=clean(pair.target))
+            yield Translation(pair.source.rstrip("\r\n"), source_ids, (hypothesis,), self._reader)
 
     def _decode(
         self,
-        windows: Iterable[_TaskWindow[ItemT, TaskT]],
-        run: Callable[[Sequence[TaskT]], Sequence[ResultT]],
+        windows: Iterable[list[LineT]],
+        run: Callable[[Sequence[SourceSentence]], Sequence[ResultT]],
         size: int,
-    ) -> Iterator[tuple[_TaskWindow[ItemT, TaskT], Iterator[ResultT]]]:
-        """Decode the tasks of each window in batches of similar length, of at most `size` tokens with padding.
+    ) -> Iterator[tuple[LineT, list[ResultT]]]:
+        """Decode the sentences of each window in batches of similar length, of at most `size` tokens with padding.
 
-        Yields the results in the order of the tasks. At the end warns of characters that the model has hardly seen.
+        Yields each line with the results of its sentences, in order. While processes decode a window, the next one is read. At
+        the end warns of characters that the model has hardly seen.
         """
         unseen = UnseenCharacters(self._members[0].source.unknown_characters, self._models.reported_characters)
-        planned, sent = tee((window, _batches(window.lengths, size)) for window in windows)
-        tasks = ([[window.tasks[row] for row in rows] for rows in batches] for window, batches in sent)
-        with Workers(Halving(run), self._settings.processes, lost=_LOST) as workers:
-            for outputs, (window, batches) in zip(workers.map(tasks), planned, strict=False):  # tasks are read first
-                results: dict[int, ResultT] = {}
-                for rows, output in zip(batches, outputs, strict=True):
-                    results.update(zip(rows, output, strict=True))
-                unseen.add(window.texts)
-                yield window, iter([results[row] for row in range(len(window.tasks))])
+        begun = deque[tuple[list[LineT], list[list[int]], list[int]]]()
+        ahead = 1 if self._settings.processes > 1 and self._settings.window > 1 else 0
+        with Pool(Halving(run), self._settings.processes) as pool:
+            for window in chain(windows, repeat([], ahead)):
+                sentences = [sentence for line in window for sentence in line.sentences]
+                unseen.add(sentence.text for sentence in sentences)
+                batches = _batches([sentence.length for sentence in sentences], size)
+                tasks = pool.submit([[sentences[row] for row in rows] for rows in batches])
+                begun.append((window, batches, tasks))
+                if len(begun) > ahead:
+                    lines, batches, tasks = begun.popleft()
+                    results: dict[int, ResultT] = {}
+                    for rows, output in zip(batches, pool.collect(tasks), strict=True):
+                        results.update(zip(rows, output, strict=True))
+                    in_order = (results[row] for row in range(len(results)))
+                    for line in lines:
+                        yield line, list(islice(in_order, len(line.sentences)))
         if warning := unseen.warning():
             logger.warning("%s", warning)
 
-    def _line_tasks(self, first: int, lines: Sequence[str]) -> _TaskWindow[_EncodedLine, SourceSentence]:
-        """Turn the lines of a window into decoding tasks.
-
-        A blank line has none, another one task, or one per sentence if they are split; and one per part where that is too long.
-        """
-        lines, settings = [line.rstrip("\r\n") for line in lines], self._settings
-        texts_of_lines = [
-            self._sentences(line) if settings.split_sentences else [line] * bool(line)
-            for line in self._models.normalizers[0].all(lines)
-        ]
+    def _read_lines(self, lines: Sequence[str], numbers: Iterator[int]) -> list[_Line]:
+        """Encode the lines of a window; sentences that are too long are split."""
+        lines = [line.rstrip("\r\n") for line in lines]
+        texts_of_lines = [self._split(line) for line in self._models.normalizers[0].all(lines)]
         encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
-        items = []
-        for number, line, texts in zip(count(first), lines, texts_of_lines, strict=False):
-            parts = [
-                part
-                for sentence in islice(encoded, len(texts))
-                for part in ([sentence] if sentence.length <= settings.max_source else self._parts(sentence, number))
+        window = []
+        for line, texts, number in zip(lines, texts_of_lines, numbers, strict=False):
+            sentences: list[SourceSentence] = []
+            for sentence in islice(encoded, len(texts)):
+                is_short = sentence.length <= self._settings.max_source
+                sentences += [sentence] if is_short else self._parts(sentence, number)
+            placed = [
+                replace(sentence, place=(number, place), weights=self._weights)
+                for place, sentence in enumerate(sentences)
             ]
-            placed = [replace(part, place=(number, place), weights=self._weights) for place, part in enumerate(parts)]
-            items.append(_EncodedLine(line, placed))
-        tasks = [sentence for item in items for sentence in item.sentences]
-        return _TaskWindow(
-            range(first, first + len(items)),
-            items,
-            tasks,
-            [sentence.text for sentence in tasks],
-            [sentence.length for sentence in tasks],
-        )
+            window.append(_Line(number, line, placed))
+        return window
 
-    def _sentences(self, line: str) -> list[str]:
+    def _split(self, line: str) -> list[str]:
+        """The sentences of a line if they are translated one by one, else the line; nothing of a blank line."""
+        if not self._settings.split_sentences:
+            return [line] if line else []
         language = "" if self.recipe is None else base_language(self.recipe.data.source)
         return [sentence.strip() for sentence in split_sentences(line, language)]
 
@@ -436,46 +436,13 @@ class Translator:
         )
         return parts
 
-    def _join(self, parts: Sequence[Sequence[TranslationHypothesis]]) -> tuple[TranslationHypothesis, ...]:
-        """Join the hypotheses of a line's parts: their best combinations, or number n of each part; a blank line has no parts."""
-        if not parts:
-            return (empty_hypothesis(),)
-        if self._decoder.draws is None:
-            return join_ranked(parts, self._decoder.penalties, self._settings.n_best)
-        return tuple(join(drawn, self._decoder.penalties) for drawn in zip(*parts, strict=False))
-
-    def _pair_tasks(self, first: int, pairs: Sequence[Pair]) -> _TaskWindow[_EncodedPair, _ForcedTask]:
-        """Turn the pairs of a window into decoding tasks, except those that are too long."""
+    def _read_pairs(self, pairs: Sequence[Pair], numbers: Iterator[int]) -> list[_ScoredPair]:
+        """Encode the pairs of a window."""
         sentences = self._encode(self._models.normalizers[0].all([source for source, _ in pairs]))
-        items = [
-            _EncodedPair(source, target, sentence, self._target_ids(target))
-            for (source, target), sentence in zip(pairs, sentences, strict=True)
+        return [
+            _ScoredPair(number, source, target, replace(sentence, target=self._target_ids(target)))
+            for (source, target), sentence, number in zip(pairs, sentences, numbers, strict=False)
         ]
-        short = [item for item in items if item.is_short]
-        return _TaskWindow(
-            range(first, first + len(items)),
-            items,
-            [(item.sentence, item.ids) for item in short],
-            [item.sentence.text for item in short],
-            [max(item.sentence.length, len(item.ids)) for item in short],
-        )
-
-    def _scored_pairs(
-        self, window: _TaskWindow[_EncodedPair, _ForcedTask], results: Iterator[TranslationHypothesis]
-    ) -> Iterator[Translation]:
-        """The scored pairs of a window; `results` has those that are not too long."""
-        hypotheses = [next(results) if item.is_short else None for item in window.items]
-        if any(hypothesis is not None and math.isnan(hypothesis.log_probability) for hypothesis in hypotheses):
-            raise DataError(f"{_NOT_NUMBERS}, so nothing can be scored.")
-        for number, item, hypothesis in zip(window.numbers, window.items, hypotheses, strict=True):
-            if hypothesis is None:
-                sizes = item.sentence.length, len(item.ids)
-                logger.warning("Line %d has %d and %d tokens, too many to score: its score is nan.", number, *sizes)
-                hypothesis = unscored_hypothesis(item.ids, self._members[0].target)
-            if isinstance(item.target, str):
-                text = clean(item.target)
-                hypothesis = TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment)
-            yield Translation(item.source.rstrip("\r\n"), item.sentence.ids[0], (hypothesis,), self._reader)
 
     def _encode(self, texts: Sequence[str]) -> list[SourceSentence]:
         """Encode texts in the normal form of the first member; each other member reads its own."""
@@ -490,22 +457,36 @@ class Translator:
         versions = zip(*members, strict=True)
         return [SourceSentence(tuple(map(tuple, ids)), text) for ids, text in zip(versions, texts, strict=True)]
 
-    def _target_ids(self, target: str | Sequence[int]) -> list[int]:
+    def _target_ids(self, target: str | Sequence[int]) -> tuple[int, ...]:
         subwords = self._members[0].target
         if isinstance(target, str):
-            return subwords.encode(self._models.normalizers[0](target))
+            return tuple(subwords.encode(self._models.normalizers[0](target)))
         for index in target:
             if index in (PAD, BOS, EOS) or not 0 <= index < len(subwords):
                 raise UsageError(
                     f"Target ids must be tokens of the vocabulary, below {len(subwords)}, but one is {index}."
                 )
-        return list(target)
+        return tuple(target)
 
 
 def _watched(results: Iterator[Translation], what: str, items: object, *, show: bool) -> Iterator[Translation]:
     """Pass the results for the items on, with a progress bar if it is to be shown."""
     total = len(items) if isinstance(items, Sized) else None
     return with_progress(results, what, total=total, quiet=not show)
+
+
+def _windows(inputs: Iterable[InputT], length: int, characters: Callable[[InputT], int]) -> Iterator[list[InputT]]:
+    """Windows of so many lines, or fewer if they have many characters. A full one is yielded before the next line is read."""
+    window: list[InputT] = []
+    size = 0
+    for line in inputs:
+        window.append(line)
+        size += characters(line)
+        if len(window) == length or size >= _WINDOW_CHARACTERS:
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
 
 
 def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:

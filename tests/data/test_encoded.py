@@ -238,7 +238,7 @@ def test_a_process_that_is_killed_leaves_one_sentence_and_no_file(
 
     monkeypatch.setattr(Subwords, "encode_batch", killed)
     monkeypatch.setattr(encoding, "usable_cores", lambda: 2)
-    with pytest.raises(DataError, match=r"^A process that encodes text was killed, perhaps because memory ran out: "):
+    with pytest.raises(DataError, match=r"^A process was killed, perhaps because memory ran out: "):
         encode_corpus(_corpus(tmp_path, many()), subwords, subwords, FILTERS, tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +14,6 @@ import torch
 from nmt.alignment.translation import Translation
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translator import Translator
-from nmt.runtime.workers import Workers
 from nmt.search.sampling import Sampling
 from tests.decoding.test_translator import LINES as LINES_OF_ALL_LENGTHS
 from tests.decoding.test_translator import bundle, check_same
@@ -66,52 +64,26 @@ def test_calls_of_several_threads_equal_calls_in_turn(name: str, fast: str, monk
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there are no forks")
-def test_threads_with_processes_of_their_own_end() -> None:
-    translator = Translator([bundle()], processes=2, batch_tokens=40, beam_size=2)
+def test_streams_with_processes_of_their_own_end_in_any_order_with_the_same_translations() -> None:
+    """The processes of the second stream inherit the pipes of the first, which end nevertheless."""
+    translator = Translator([bundle()], processes=2, batch_tokens=40, beam_size=2, n_best=2, window=4)
     expected = translator.translate(LINES, processes=1)
-    with ThreadPoolExecutor(3) as pool:
-        results = list(pool.map(lambda _: translator.translate(LINES), range(4)))
-    for result in results:
-        for one, other in zip(result, expected, strict=True):
+    streams = [translator.stream(LINES), translator.stream(LINES)]
+    firsts = [next(stream) for stream in streams]
+    for first, stream in zip(firsts, streams, strict=True):
+        for one, other in zip([first, *stream], expected, strict=True):
             check_same(one, other)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there are no forks")
-def test_streams_with_processes_of_their_own_end_in_any_order() -> None:
-    """The processes of the second stream inherit the pipes of the first, which end nevertheless."""
-    translator = Translator([bundle()], processes=2, batch_tokens=40, beam_size=2)
-    first, second = translator.stream(LINES), translator.stream(LINES)
-    assert next(first).source == next(second).source
-    start = time.monotonic()
-    assert len(list(first)) == len(LINES) - 1
-    assert len(list(second)) == len(LINES) - 1
-    assert time.monotonic() - start < 60
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="there are no forks")
-def test_no_process_is_forked_while_a_thread_computes() -> None:
-    """A child would inherit the locks of that moment."""
-    lock, has_begun = threading.Lock(), threading.Event()
-
-    def slowly(_: int) -> bool:
-        with lock:
-            has_begun.set()
-            time.sleep(0.3)
-        return True
-
-    def is_locked(_: int) -> bool:
-        return lock.locked()
-
-    def compute() -> list[list[bool]]:
-        with Workers(slowly, 1, lost="lost") as workers:
-            return list(workers.map([[0]]))
-
-    with ThreadPoolExecutor(1) as pool:
-        computing = pool.submit(compute)
-        assert has_begun.wait(10)
-        with Workers(is_locked, 2, lost="lost") as forked:
-            assert list(forked.map([[0] * 4])) == [[False] * 4]
-        assert computing.result() == [[True]]
+@pytest.mark.parametrize("posterior", [False, True])
+def test_scores_are_those_of_one_process(posterior: bool) -> None:
+    pairs = [(line, "das ist gut") for line in LINES]
+    alone, together = (
+        Translator([bundle()], processes=count, batch_tokens=24, posterior=posterior).score(pairs) for count in (1, 3)
+    )
+    for one, other in zip(alone, together, strict=True):
+        check_same(one, other)
 
 
 def test_a_few_tokens_are_decoded_by_one_thread_and_many_by_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,7 @@ class Translation:
             raise DataError(
                 "This translation has no alignment: its line is longer than 4,096 tokens, or alignments=False was given."
             )
-        return shifted(self.hypotheses[rank].alignment.numpy(), shift)
+        return shifted(self.hypotheses[rank].alignment.double().numpy(), shift)
 
     def word_links(self, rank: int = 0) -> Links:
         """The links of that alignment, extracted as `nmt align` does. Raises DataError as `word_alignment` does."""

@@ -36,7 +36,6 @@ from nmt.recipe.data import (
     FiltersConfig,
     HeldOutText,
     Normalization,
-    SubwordsConfig,
     TextConfig,
     text_name,
 )
@@ -73,8 +72,8 @@ from nmt.recipe.recurrent import (
     UniformInitializationConfig,
     UpdateThenAttendConfig,
 )
-from nmt.recipe.schema import Chosen, ModelConfig, Recipe, recipe_schema
-from nmt.recipe.scoring import DecodingConfig, EvaluationConfig, ReportedDecoding, ReportedScore, Tokenizer
+from nmt.recipe.schema import ModelConfig, Recipe, recipe_schema
+from nmt.recipe.scoring import DecodingConfig, ReportedScore, Tokenizer
 from nmt.recipe.section import Section
 from nmt.recipe.shipped import find_recipe, recipe_title, shipped_recipes
 from nmt.recipe.strict_yaml import parse_yaml
@@ -117,7 +116,6 @@ __all__ = [
     "Cell",
     "Choice",
     "Choose",
-    "Chosen",
     "ConcatScoreConfig",
     "ConstantScheduleConfig",
     "CorpusConfig",
@@ -130,7 +128,6 @@ __all__ = [
     "DotScoreConfig",
     "DropoutConfig",
     "EncoderConfig",
-    "EvaluationConfig",
     "ExponentialDecayConfig",
     "FiltersConfig",
     "GaussianInitializationConfig",
@@ -158,7 +155,6 @@ __all__ = [
     "ReadoutConfig",
     "Recipe",
     "RecurrentModelConfig",
-    "ReportedDecoding",
     "ReportedScore",
     "ScheduleConfig",
     "ScheduledSamplingConfig",
@@ -167,7 +163,6 @@ __all__ = [
     "SgdConfig",
     "SideProfile",
     "StateReadoutConfig",
-    "SubwordsConfig",
     "TanhReadoutConfig",
     "TextConfig",
     "TextProfile",

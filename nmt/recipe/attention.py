@@ -6,7 +6,6 @@ from pydantic import model_validator
 
 from nmt.recipe.section import (
     BY_KIND,
-    ContradictionError,
     Heads,
     Ratio,
     Section,
@@ -116,19 +115,16 @@ class AttentionConfig(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.score.kind == "none" and self.window.kind != "global":
-            raise ContradictionError(
-                ("score", "window"),
+            raise ValueError(
                 f"window {self.window.kind} has nothing to act on, because score is none: "
                 "set window: global or choose a score",
             )
         if self.score.kind == "none" and self.heads > 1:
-            raise ContradictionError(
-                ("score", "heads"),
+            raise ValueError(
                 f"heads {self.heads} have nothing to attend with, because score is none: set heads: 1 or choose a score",
             )
         if self.score.kind in ("additive", "concat") and self.score.size % self.heads:
-            raise ContradictionError(
-                ("heads", "score.size"),
+            raise ValueError(
                 f"heads must divide score.size, but they are {self.heads} and {self.score.size}: change one",
             )
         return self

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from nmt.recipe.section import ContradictionError, Positive, Ratio, Section, Share, Size
+from nmt.recipe.section import Positive, Ratio, Section, Share, Size
 from nmt.runtime.wording import listed
 
 Normalization = Literal["nfc", "nfkc", "none"]
@@ -195,14 +195,12 @@ class DataConfig(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.temperature is not None and isinstance(self.train, str):
-            raise ContradictionError(
-                ("temperature", "train"),
+            raise ValueError(
                 f"temperature {self.temperature:g} has nothing to mix, because train is one corpus: leave it out or list several",
             )
         weighted = next((item for item in self.corpora if item.weight != 1), None)
         if self.temperature is not None and weighted is not None:
-            raise ContradictionError(
-                ("temperature", "train"),
+            raise ValueError(
                 f"temperature {self.temperature:g} and the weight {weighted.weight:g} of {weighted.corpus} both say how often pairs "
                 "are shown: leave one out",
             )
@@ -213,8 +211,7 @@ class DataConfig(Section):
         for key, texts in (("valid", self.texts(self.valid)), ("test", self.texts(self.test))):
             for text in texts:
                 if (target := self.direction(text)[1]) not in self.targets:
-                    raise ContradictionError(
-                        (key, "train"),
+                    raise ValueError(
                         f"{key} is to be translated to {target}, but train teaches to translate to "
                         f"{listed(self.targets)} alone: leave {text.corpus} out, or train on this language too",
                     )

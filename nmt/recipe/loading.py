@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,7 +12,7 @@ from nmt.errors import UsageError
 from nmt.recipe.choosing import AUTO, Choice, Choose
 from nmt.recipe.data import DataConfig, FiltersConfig
 from nmt.recipe.dotted import leaves, put, value_at
-from nmt.recipe.messages import describe_errors, is_within, name_type
+from nmt.recipe.messages import describe_errors, name_type
 from nmt.recipe.schema import Recipe
 from nmt.recipe.scoring import DecodingConfig
 from nmt.recipe.section import SectionT
@@ -44,13 +43,11 @@ def load_recipe(
         raise UsageError(
             f"{path}: 'base' is not followed in a model folder, whose recipe must be complete: remove the key."
         )
-    inherited = _inherited(path) if based else {}
     for override in [overrides] if isinstance(overrides, str) else overrides:
         _set(tree, override)
-        inherited = {key: base for key, base in inherited.items() if not is_within(key, override.partition("=")[0])}
     if based and "data" not in tree:
         raise UsageError(_missing_data(path))
-    if _is_in_model_folder(path):
+    if path.name == "recipe.yaml" and path.with_name("source.model").exists():  # in a model folder
         _complete(tree)
     _take_first_languages(tree.get("data"))
     if tree.get("chosen") == AUTO:
@@ -59,7 +56,12 @@ def load_recipe(
                 f"{path}: the settings that follow from the text are not known here: train it with `nmt train`."
             )
         tree = _with_choices(tree, partial(choose, _validated(DataConfig, tree["data"], str(path), within=("data",))))
-    return parse_recipe(tree, str(path), inherited)
+    return parse_recipe(tree, str(path))
+
+
+def _is_within(key: str, section: str) -> bool:
+    """Whether a dotted key is the section itself or a key in it."""
+    return f"{key}.".startswith(f"{section}.")
 
 
 def _with_choices(tree: dict[str, Any], choose: Callable[[Mapping[str, Any]], list[Choice]]) -> dict[str, Any]:
@@ -78,8 +80,8 @@ def _with_choices(tree: dict[str, Any], choose: Callable[[Mapping[str, Any]], li
     kinds = {key for key in own.keys() & choices.keys() if key.endswith(".kind") and own[key] != choices[key][0]}
     reasons: dict[str, dict[str, None]] = {}
     for leaf, (value, key, reason) in choices.items():
-        is_said = any(is_within(leaf, said) or is_within(said, leaf) for said in own)
-        is_of_another_kind = any(is_within(leaf, kind.removesuffix(".kind")) for kind in kinds)
+        is_said = any(_is_within(leaf, said) or _is_within(said, leaf) for said in own)
+        is_of_another_kind = any(_is_within(leaf, kind.removesuffix(".kind")) for kind in kinds)
         if not is_said and not is_of_another_kind:
             put(tree, leaf, value)
             reasons.setdefault(reason, {})[key] = None
@@ -111,10 +113,6 @@ def recorded_choices(path: Path) -> list[Choice]:
         Choice({key: value_at(values, key) for key in choice.settings if key not in removed}, choice.reason)
         for choice in recipe.chosen
     ]
-
-
-def _is_in_model_folder(path: Path) -> bool:
-    return path.name == "recipe.yaml" and path.with_name("source.model").exists()
 
 
 def _complete(tree: dict[str, Any]) -> None:
@@ -168,26 +166,10 @@ def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
         return tree
     if not isinstance(base, str):
         raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {name_type(base)}.")
-    inherited = _read_tree(_base_file(path, base), (*readers, path.resolve()))
+    beside = path.parent / base
+    inherited = _read_tree(beside if is_file(beside) else find_recipe(base), (*readers, path.resolve()))
     inherited.pop("reported", None)  # scores of the base's model
     return _merged(inherited, tree)
-
-
-def _base_file(path: Path, base: str) -> Path:
-    """The file of a recipe's base: one in the same folder, or a shipped recipe of this name."""
-    beside = path.parent / base
-    return beside if is_file(beside) else find_recipe(base)
-
-
-def _inherited(path: Path) -> dict[str, Path]:
-    """The dotted keys that a recipe inherits, each with the file that sets it."""
-    tree = _read_file(path)
-    if "base" not in tree:
-        return {}
-    base = _base_file(path, tree["base"])
-    own = dict(leaves(tree))
-    of_base = dict.fromkeys(dict(leaves(_read_file(base))), base) | _inherited(base)
-    return {key: file for key, file in of_base.items() if key not in own}
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -223,15 +205,9 @@ def _merged(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def parse_recipe(tree: Mapping[str, Any], where: str, inherited: Mapping[str, Path] | None = None) -> Recipe:
-    """Validate a recipe given as nested dicts. Raises UsageError naming every wrong key.
-
-    Args:
-        tree: the recipe; missing keys get their defaults.
-        where: name of the recipe in error messages.
-        inherited: dotted keys that come from another file, which error messages then name.
-    """
-    return _validated(Recipe, tree, where, inherited=inherited or {})
+def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
+    """Validate a recipe given as nested dicts; `where` names it in error messages. Raises UsageError naming every wrong key."""
+    return _validated(Recipe, tree, where)
 
 
 def change_decoding(decoding: DecodingConfig, settings: Mapping[str, Any], where: str) -> DecodingConfig:
@@ -252,19 +228,12 @@ def parse_filters(settings: Mapping[str, Any], where: str) -> FiltersConfig:
     return _validated(FiltersConfig, settings, where, within=("data", "filters"))
 
 
-def _validated(
-    kind: type[SectionT],
-    tree: Mapping[str, Any],
-    where: str,
-    *,
-    within: tuple[str, ...] = (),
-    inherited: Mapping[str, Path] = MappingProxyType({}),
-) -> SectionT:
+def _validated(kind: type[SectionT], tree: Mapping[str, Any], where: str, *, within: tuple[str, ...] = ()) -> SectionT:
     """Validate a section given as nested dicts; `within` is its path in the recipe."""
     try:
         return kind.model_validate_json(json.dumps(tree, ensure_ascii=False).encode())
     except ValidationError as error:
-        raise UsageError(f"{where}: {describe_errors(error.errors(), inherited, within)}") from None
+        raise UsageError(f"{where}: {describe_errors(error.errors(), within)}") from None
     except UnicodeEncodeError as error:
         raise UsageError(
             f"{where}: {error.object[max(error.start - 20, 0) : error.end]!r} has a lone surrogate, which is not a character: remove it."

@@ -1,8 +1,7 @@
 """Error messages for invalid recipes, with the dotted path of each key."""
 
 import re
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from nmt.recipe.schema import Recipe
@@ -12,25 +11,25 @@ _CUTOFF = 0.5
 """Least similarity of a key or value that is suggested: they are few, so that a distant one may well be meant."""
 
 
-def describe_errors(errors: Iterable[Any], inherited: Mapping[str, Path], within: tuple[str, ...] = ()) -> str:
+def describe_errors(errors: Iterable[Any], within: tuple[str, ...] = ()) -> str:
     """Translate pydantic's errors into sentences.
 
     Args:
         errors: the errors, from `ValidationError.errors`.
-        inherited: dotted keys that come from another file, which the messages then name.
         within: path of the section that was validated; empty for a whole recipe.
     """
-    return " ".join(_sentence({**error, "loc": (*within, *error["loc"])}, inherited) for error in errors)
+    return " ".join(_sentence({**error, "loc": (*within, *error["loc"])}) for error in errors)
 
 
-def _sentence(error: Any, inherited: Mapping[str, Path]) -> str:
+def _sentence(error: Any) -> str:
     """One validation error as a sentence with its dotted path."""
-    path = _dotted(error["loc"])
+    keys, _ = _follow(error["loc"])
+    path = ".".join(map(str, keys))
     match error["type"]:
         case "extra_forbidden":
-            keys = _keys_at(error["loc"][:-1])
-            known = f". Known keys: {', '.join(keys)}." if keys else "."
-            return f"unknown key '{path}'" + did_you_mean(str(error["loc"][-1]), keys, known, cutoff=_CUTOFF)
+            known = list(_follow(error["loc"][:-1])[1].get("properties", {}))
+            otherwise = f". Known keys: {', '.join(known)}." if known else "."
+            return f"unknown key '{path}'" + did_you_mean(str(keys[-1]), known, otherwise, cutoff=_CUTOFF)
         case "missing":
             return f"'{path}' is missing."
         case "union_tag_invalid":
@@ -45,24 +44,10 @@ def _sentence(error: Any, inherited: Mapping[str, Path]) -> str:
         case "union_tag_not_found" | "model_type" | "model_attributes_type":
             return f"'{path}' is a section with keys of its own, but is {error['input']!r}."
         case "value_error":
-            problem = error["ctx"]["error"]
-            return (f"'{path}': " if path else "") + f"{problem}{_bases(path, problem, inherited)}."
+            return (f"'{path}': " if path else "") + f"{error['ctx']['error']}."
         case _:
             message = error["msg"][0].lower() + error["msg"][1:]
             return f"'{path}': {message}, but is {error['input']!r}."
-
-
-def _bases(path: str, problem: Exception, inherited: Mapping[str, Path]) -> str:
-    """A note that names the contradictory keys that come from a base."""
-    keys = [f"{path}.{key}".lstrip(".") for key in getattr(problem, "keys", ())]
-    files = {key: file for key in keys for name, file in inherited.items() if is_within(name, key)}
-    sources = ", ".join(f"{key} comes from the base {file}" for key, file in files.items())
-    return f" ({sources})" if files else ""
-
-
-def is_within(key: str, section: str) -> bool:
-    """Whether a dotted key is the section itself or a key in it."""
-    return f"{key}.".startswith(f"{section}.")
 
 
 def name_type(value: object) -> str:
@@ -76,16 +61,6 @@ def name_type(value: object) -> str:
         bool: "true or false",
     }
     return names.get(type(value), "nothing")
-
-
-def _dotted(location: tuple[int | str, ...]) -> str:
-    """The dotted path in the YAML file, without the tags that pydantic adds for unions."""
-    return ".".join(str(part) for part in _follow(location)[0])
-
-
-def _keys_at(location: tuple[int | str, ...]) -> list[str]:
-    """The valid keys of the section at a location."""
-    return list(_follow(location)[1].get("properties", {}))
 
 
 def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], Any]:

@@ -9,7 +9,6 @@ from nmt.recipe.attention import AttentionConfig
 from nmt.recipe.section import (
     BY_KIND,
     WIDEST,
-    ContradictionError,
     Fraction,
     Layers,
     Positive,
@@ -243,20 +242,17 @@ class RecurrentModelConfig(Section):
             self._need_equal_stacks()
             self._need_equal_widths("decoder.bridge", "copy", remedy=": change one or use another bridge")
         if self.decoder.bridge == "backward" and self.encoder.direction == "forward":
-            raise ContradictionError(
-                ("decoder.bridge", "encoder.direction"),
+            raise ValueError(
                 "decoder.bridge backward needs an encoder that reads backwards: "
                 "use bridge: final, or encoder.direction both",
             )
         if self.decoder.readout.kind == "state" and self.decoder.readout.size != self.decoder.hidden:
-            raise ContradictionError(
-                ("decoder.readout.size", "decoder.hidden"),
+            raise ValueError(
                 "decoder.readout state is the decoder state, so its size is decoder.hidden, but they are "
                 f"{self.decoder.readout.size} and {self.decoder.hidden}: leave decoder.readout.size out",
             )
         if self.tie != "none" and self.decoder.readout.size != self.embedding:
-            raise ContradictionError(
-                ("embedding", "decoder.readout.size"),
+            raise ValueError(
                 f"embedding and decoder.readout.size are {self.embedding} and {self.decoder.readout.size}, so the output "
                 "layer cannot share its weights with the embeddings: make them equal or set tie: none",
             )
@@ -276,14 +272,12 @@ class RecurrentModelConfig(Section):
         """Check that contexts are sums of annotations, and annotations need not be as wide as states."""
         score, heads = self.attention.score.kind, self.attention.heads
         if score in ("none", "dot"):
-            raise ContradictionError(
-                ("lexical", "attention.score"),
+            raise ValueError(
                 f"lexical attends to tokens beside states, which attention.score {score} cannot: "
                 "use another score or leave lexical out",
             )
         if heads > 1:
-            raise ContradictionError(
-                ("lexical", "attention.heads"),
+            raise ValueError(
                 f"lexical reads the weights of one attention, but attention.heads is {heads}: leave one out",
             )
 
@@ -292,8 +286,7 @@ class RecurrentModelConfig(Section):
         for key in ("cell", "layers"):
             ours, theirs = getattr(self.decoder, key), getattr(self.encoder, key)
             if ours != theirs:
-                raise ContradictionError(
-                    ("decoder.bridge", f"decoder.{key}", f"encoder.{key}"),
+                raise ValueError(
                     f"decoder.bridge copy needs decoder.{key} = encoder.{key}, but they are {ours} and {theirs}: "
                     "make them equal or use another bridge",
                 )
@@ -303,20 +296,17 @@ class RecurrentModelConfig(Section):
         hidden, annotation, directions = self.decoder.hidden, self.encoder.annotation, self.encoder.directions
         sides = "2 x encoder.hidden" if directions == 2 else "encoder.hidden"
         if hidden % directions:
-            raise ContradictionError(
-                (key, "decoder.hidden"),
+            raise ValueError(
                 f"{key} {value} needs an even decoder.hidden, because annotations of both directions are as wide as it, "
                 f"but it is {hidden}{remedy}",
             )
         if annotation > WIDEST:
-            raise ContradictionError(
-                (key, "encoder.hidden"),
+            raise ValueError(
                 f"{key} {value} needs decoder.hidden = {sides}, which is {annotation}, more than the {WIDEST} it can be"
                 f"{remedy}",
             )
         if hidden != annotation:
-            raise ContradictionError(
-                (key, "decoder.hidden", "encoder.hidden"),
+            raise ValueError(
                 f"{key} {value} needs decoder.hidden = {sides}, but they are {hidden} and {annotation}{remedy}",
             )
 
@@ -328,7 +318,6 @@ class RecurrentModelConfig(Section):
         }
         for side, width in widths.items():
             if width % heads:
-                raise ContradictionError(
-                    ("attention.heads", side.split()[-1]),
+                raise ValueError(
                     f"attention.heads must divide {side}, but they are {heads} and {width}: change one",
                 )

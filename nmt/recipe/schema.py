@@ -11,7 +11,7 @@ from nmt.recipe.choosing import AUTO
 from nmt.recipe.data import DataConfig, SubwordsConfig
 from nmt.recipe.recurrent import RecurrentModelConfig
 from nmt.recipe.scoring import DecodingConfig, EvaluationConfig, ReportedScore
-from nmt.recipe.section import BY_KIND, ContradictionError, Section, default_kind
+from nmt.recipe.section import BY_KIND, Section, default_kind
 from nmt.recipe.training import TrainingConfig
 from nmt.recipe.transformer import TransformerModelConfig
 
@@ -54,14 +54,12 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.model.tie == "all" and not self.subwords.joint:
-            raise ContradictionError(
-                ("model.tie", "subwords.joint"),
+            raise ValueError(
                 "model.tie: all shares the embeddings of both languages, which needs subwords.joint: true",
             )
         pretrained = self.training.pretrained
         if pretrained is not None and pretrained.subwords == "same" and self.subwords.source_model is not None:
-            raise ContradictionError(
-                ("training.pretrained.subwords", "subwords.source_model"),
+            raise ValueError(
                 "training.pretrained.subwords: same uses the subwords of the pretrained model, but subwords.source_model names "
                 "a file: set training.pretrained.subwords: new or leave the file out",
             )
@@ -71,21 +69,18 @@ class Recipe(Section):
     def _possible_guidance(self) -> None:
         guided = self.training.guided_alignment
         if guided is not None and not self.model.has_attention:
-            raise ContradictionError(
-                ("training.guided_alignment.links", "model.attention.score"),
+            raise ValueError(
                 "training.guided_alignment has no attention to guide, because model.attention.score is none: "
                 "leave it out or choose a score",
             )
         changing = next((key for key in ("concatenation", "copying") if getattr(self.data, key)), None)
         if guided is not None and changing:
-            raise ContradictionError(
-                ("training.guided_alignment", f"data.{changing}"),
+            raise ValueError(
                 f"data.{changing} makes new pairs, for which training.guided_alignment has no links: leave one out",
             )
         train = self.data.train if isinstance(self.data.train, str) else "a mixture"
         if guided is not None and guided.links == "gold" and not train.startswith("sample:"):
-            raise ContradictionError(
-                ("training.guided_alignment.links", "data.train"),
+            raise ValueError(
                 f"training.guided_alignment.links: gold needs a corpus that has links, sample:train, but data.train is "
                 f"{train}: name a file of links",
             )

@@ -1,7 +1,6 @@
 """What all sections of a recipe share: strictness, types with limits, derived defaults, unions by kind."""
 
 import re
-from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
@@ -55,14 +54,6 @@ def complete(section: SectionT, **values: object) -> SectionT:
 def derived(start: int | str) -> Any:
     """A default that other keys determine; `start` is the value if none of them is set."""
     return Field(default=start, json_schema_extra=lambda schema: schema.pop("default", None))
-
-
-class ContradictionError(ValueError):
-    """Values of several keys contradict each other. `keys` are their paths, relative to the section that raises the error."""
-
-    def __init__(self, keys: Iterable[str], sentence: str) -> None:
-        super().__init__(sentence)
-        self.keys = tuple(keys)
 
 
 def default_kind(default: str) -> BeforeValidator:

@@ -1,6 +1,5 @@
 """Find the recipes that ship with the toolkit."""
 
-from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
@@ -16,23 +15,15 @@ def find_recipe(name: str) -> Path:
     stem = name.removesuffix(".yaml").removeprefix("recipes/")
     if stem in shipped:
         return shipped[stem]
-    names = _similar_recipes(stem, shipped)
-    guess = (
-        f"did you mean {' or '.join(map(repr, names))}?"
-        if names
-        else "give a YAML file, or a name of `nmt recipe list`."
-    )
-    raise UsageError(f"There is no recipe '{name}': {guess}")
-
-
-def _similar_recipes(name: str, shipped: Iterable[str]) -> list[str]:
-    """The recipes whose name, or its last part, is most similar to this one."""
     spellings: dict[str, list[str]] = {}
     for recipe in sorted(shipped):
         for spelling in {recipe, recipe.rpartition("/")[2]}:
             spellings.setdefault(spelling, []).append(recipe)
-    guess = nearest(name, spellings)
-    return [] if guess is None else spellings[guess]
+    guess = nearest(stem, spellings)
+    advice = "give a YAML file, or a name of `nmt recipe list`."
+    if guess is not None:
+        advice = f"did you mean {' or '.join(map(repr, spellings[guess]))}?"
+    raise UsageError(f"There is no recipe '{name}': {advice}")
 
 
 def is_file(path: Path) -> bool:

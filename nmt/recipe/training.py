@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from nmt.recipe.section import BY_KIND, BeamSize, ContradictionError, Fraction, Positive, Section, Size, default_kind
+from nmt.recipe.section import BY_KIND, BeamSize, Fraction, Positive, Section, Size, default_kind
 
 
 class AdamConfig(Section):
@@ -226,8 +226,7 @@ class TrainingConfig(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.batch_sentences is None and self.sort_within is not None:
-            raise ContradictionError(
-                ("sort_within", "batch_sentences"),
+            raise ValueError(
                 "sort_within counts batches of a number of sentences: set batch_sentences or leave sort_within out",
             )
         return self

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nmt.recipe.section import WIDEST, ContradictionError, Fraction, Heads, Layers, Section, Width, derived
+from nmt.recipe.section import WIDEST, Fraction, Heads, Layers, Section, Width, derived
 
 
 class TransformerStackConfig(Section):
@@ -65,14 +65,13 @@ class TransformerModelConfig(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.embedding % self.heads:
-            raise ContradictionError(
-                ("heads", "embedding"),
+            raise ValueError(
                 f"heads must divide embedding, but they are {self.heads} and {self.embedding}: change one",
             )
         most = {"alignment_layer": self.decoder.layers, "alignment_head": self.heads}
         for key, limit in most.items():
             if (getattr(self, key) or 1) > limit:
-                raise ContradictionError((key,), f"{key} is {getattr(self, key)}, but there are only {limit}")
+                raise ValueError(f"{key} is {getattr(self, key)}, but there are only {limit}")
         return self
 
     @property

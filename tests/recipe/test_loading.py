@@ -159,23 +159,6 @@ def test_a_base_that_cannot_be_used_is_named(minimal: Path, text: str, sentence:
     assert sentence in refusal(child)
 
 
-def test_a_contradiction_of_the_base_is_called_one(minimal: Path, tmp_path: Path) -> None:
-    minimal.write_text(MINIMAL + "model: {decoder: {readout: {size: 96}}}\n")
-    child, grandchild = tmp_path / "child.yaml", tmp_path / "grandchild.yaml"
-    child.write_text("base: minimal.yaml\nname: child\n")
-    grandchild.write_text("base: child.yaml\nmodel: {embedding: 64}\n")
-    assert load_recipe(child).model.embedding == 96
-    origin = f" (model.decoder.readout.size comes from the base {minimal})."
-    for path, overrides in ((child, ["model.embedding=64"]), (grandchild, [])):
-        message = refusal(path, *overrides)
-        assert message.startswith(f"{path}: 'model': embedding and decoder.readout.size are 64 and 96")
-        assert message.endswith(origin)
-    assert "comes from" not in refusal(grandchild, "model.decoder.readout={kind: tanh, size: 32}")
-    model = load_recipe(grandchild, ["model.decoder.readout=tanh"]).model
-    assert isinstance(model, RecurrentModelConfig)
-    assert model.decoder.readout.size == 64
-
-
 # --- many languages ---------------------------------------------------------------------------------------------
 
 LANGUAGES = """

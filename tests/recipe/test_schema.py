@@ -51,16 +51,6 @@ def test_a_base_may_give_the_temperature_of_a_mixture(tmp_path: Path) -> None:
     assert "temperature: 5.0" in dump_recipe(recipe)
     sentence = refusal(tmp_path / "mixed.yaml", "data.train=[a, {corpus: b, weight: 2}]")
     assert "temperature 5 and the weight 2 of b both say how often pairs are shown: leave one out" in sentence
-    (tmp_path / "one.yaml").write_text("base: mixed.yaml\ndata: {train: a}\n")
-    assert f"(data.temperature comes from the base {tmp_path / 'mixed.yaml'})" in refusal(tmp_path / "one.yaml")
-
-
-def test_the_recipe_of_one_corpus_is_written_as_before_mixtures(tmp_path: Path) -> None:
-    path = tmp_path / "one.yaml"
-    path.write_text(MINIMAL)
-    written = dump_recipe(load_recipe(path))
-    assert "train: sample:train\n" in written.replace("'", "")
-    assert "temperature" not in written.partition("subwords:")[0]
 
 
 # --- strictness -------------------------------------------------------------------------------------------------
@@ -74,35 +64,12 @@ def test_the_recipe_of_one_corpus_is_written_as_before_mixtures(tmp_path: Path) 
         ("model.attention.score.sizes=3", "unknown key 'model.attention.score.sizes'; did you mean 'size'?"),
         ("training.xyxyxy=3", "unknown key 'training.xyxyxy'. Known keys: epochs, updates, batch_tokens, "),
         (
-            "training.guided_alignment={links: gold, wieght: 1}",
-            "'training.guided_alignment.wieght'; did you mean 'weight'?",
-        ),
-        ("training.guided_alignment.weight=1", "'training.guided_alignment.links' is missing."),
-        (
-            "training.guided_alignment.decay=1.5",
-            "'training.guided_alignment.decay': input should be less than or equal to 1",
-        ),
-        (
             "training.scheduled_sampling=liner",
             "'training.scheduled_sampling' cannot be 'liner'; did you mean 'linear'?",
         ),
-        (
-            "training.scheduled_sampling={kind: linear, slop: 1}",
-            "unknown key 'training.scheduled_sampling.slop'; did you mean 'slope'?",
-        ),
-        ("training.scheduled_sampling.scale=0.5", "'training.scheduled_sampling.scale'"),
         ("model.attention.score=aditive", "'model.attention.score' cannot be 'aditive'; did you mean 'additive'?"),
-        ("training.optimizer.kind=adamm", "'training.optimizer' cannot be 'adamm'; did you mean 'adam'?"),
         ("model.attention.heads=0", "'model.attention.heads': input should be greater than or equal to 1, but is 0."),
-        ("model.attention.score={kind: dot, coverage: true}", "unknown key 'model.attention.score.coverage'"),
-        ("model.attention.window={kind: local-m, ratio: 0}", "'model.attention.window.ratio'"),
-        ("model.encoder.direction=backward", "'model.encoder.direction'"),
-        ("model.dropout.layer=0.2", "unknown key 'model.dropout.layer'; did you mean 'layers'?"),
         ("model.embedding=big", "'model.embedding': input should be a valid integer, but is 'big'."),
-        ("model.embedding=2.5", "'model.embedding'"),
-        ("model.embedding=true", "'model.embedding'"),
-        ("model.embedding=0", "'model.embedding': input should be greater than or equal to 1, but is 0."),
-        ("model.dropout.embedding=1.0", "'model.dropout.embedding'"),
         ("model.attention=3", "'model.attention' is a section with keys of its own, but is 3."),
         ("training.validation.metrics=blue", "'training.validation.metrics.0' cannot be 'blue'; did you mean 'bleu'?"),
         (
@@ -111,28 +78,19 @@ def test_the_recipe_of_one_corpus_is_written_as_before_mixtures(tmp_path: Path) 
         ),
         ("training.validation.metrics=[]", "'training.validation.metrics': value should have at least 1 item"),
         ("evaluation.tokenize=flores20", "'evaluation.tokenize' cannot be 'flores20'; did you mean 'flores200'?"),
-        ("data.train=null", "'data.train'"),
         (
             "data.train=7",
             "'data.train': it is a locator, or a list of locators and sections {corpus, from, to, weight, tag}, but is 7",
         ),
-        ("data.train=[]", "'data.train': it is a locator, or a list of"),
-        ("data.train={corpus: a}", "'data.train': it is a locator, or a list of"),
         ("data.train=[a, 3]", "'data.train.1' is a section with keys of its own, but is 3"),
         ("data.train=[a, {corpus: b, wieght: 2}]", "unknown key 'data.train.1.wieght'; did you mean 'weight'?"),
-        ("data.train=[{weight: 2}]", "'data.train.0.corpus' is missing"),
-        ("data.train=[{corpus: a, weight: 0}]", "'data.train.0.weight': input should be greater than 0, but is 0"),
         ("data.train=[{corpus: a, tag: BT}]", "'data.train.0.tag': string should match pattern"),
         ("data.train=[{corpus: a, tag: <s>}]", "'data.train.0': tag <s> is the name of another token"),
-        ("data.train=[{corpus: a, tag: <0x41>}]", "'data.train.0': tag <0x41> is the name of another token"),
         ("data.temperature=2", "'data': temperature 2 has nothing to mix, because train is one corpus"),
-        ("data.temperature=0.5", "'data.temperature': input should be greater than or equal to 1, but is 0.5"),
         ("name=../elsewhere", "'name'"),
         ('data.source="de\\e[2J"', "'data.source': it has a character that cannot be seen, U+001B: remove it."),
-        ('data.train="a\\nb"', "'data.train': it has a character that cannot be seen, U+000A"),
         ('data.train=[{corpus: "a\\u202eb"}]', "'data.train.0.corpus': it has a character that cannot be seen, U+202E"),
         ('training.pretrained="a\\x9b"', "'training.pretrained.model': it has a character that cannot be seen, U+009B"),
-        ("seed=1e3", "'seed'"),
     ],
 )
 def test_wrong_keys_and_values_are_named_with_their_dotted_path(minimal: Path, override: str, sentence: str) -> None:
@@ -164,19 +122,6 @@ def test_every_wrong_key_is_named_at_once(minimal: Path) -> None:
     message = refusal(minimal, "model.embeding=1", "training.epoch=2")
     assert "model.embeding" in message
     assert "training.epoch" in message
-
-
-def test_missing_sections_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "empty.yaml"
-    path.write_text("name: x\ndata: {source: en}\n")
-    message = refusal(path)
-    for key in ("data.target", "data.train", "data.valid"):
-        assert f"'{key}' is missing." in message
-
-
-def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        load_recipe(minimal).seed = 2  # type: ignore[misc] # it is frozen
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.recipe import load_recipe, parse_yaml
+from nmt.recipe import parse_yaml
 from tests.recipe.minimal import refusal
 
 
@@ -36,14 +36,6 @@ def test_yaml_reads_what_is_written(text: str, value: object) -> None:
     read = parse_yaml(text, "here")
     assert read == value
     assert type(read) is type(value)
-
-
-def test_norwegian_is_a_language(minimal: Path) -> None:
-    assert load_recipe(minimal, ["data.target=no"]).data.target == "no"
-
-
-def test_a_rate_in_scientific_notation_is_a_number(minimal: Path) -> None:
-    assert load_recipe(minimal, ["training.optimizer.rate=5e-4"]).training.optimizer.rate == 5e-4
 
 
 @pytest.mark.parametrize(

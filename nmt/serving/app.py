@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -57,7 +56,7 @@ class App:
         """
         self.models, self._worker, self._api_key = tuple(models), worker, api_key
         self._max_characters = max_characters
-        self._drawing = anyio.CapacityLimiter(1)  # matplotlib is not made for threads
+        self._drawing = asyncio.Lock()  # matplotlib is not made for threads
         self.asgi = Starlette(
             routes=[
                 Route("/", self.page),
@@ -133,9 +132,9 @@ class App:
             second = content.compared_translation
             wanted[content.compared, content.translation if second is None else second] = None
         scored = [await self._scored(request, content, name, translation) for name, translation in wanted]
-        file = await anyio.to_thread.run_sync(
-            draw, form, content.q, scored, (model.source, model.target), content.weights, limiter=self._drawing
-        )
+        languages = model.source, model.target
+        async with self._drawing:
+            file = await asyncio.to_thread(draw, form, content.q, scored, languages, content.weights)
         disposition = {"content-disposition": f'attachment; filename="alignment.{form}"'}
         return Response(file, media_type=MEDIA_TYPES[form], headers=disposition)
 
@@ -143,7 +142,7 @@ class App:
         """Detect the language of a text."""
         content = await self._read(requests.DetectInput, request)
         self._check_length([content.q])
-        detected = await anyio.to_thread.run_sync(_identify, content.q)
+        detected = await asyncio.to_thread(_identify, content.q)
         if detected is None:
             raise HTTPException(
                 501, 'Detecting a language needs `pip install "attentional-nmt[langid]"` on the server.'
@@ -236,7 +235,7 @@ class App:
         source, detected = content.source, None
         if source.lower() == requests.AUTO:
             sources = {self.models[index].source for index in fitting}
-            detected = await anyio.to_thread.run_sync(_identify, text, sources)
+            detected = await asyncio.to_thread(_identify, text, sources)
             source = "" if detected is None else detected["language"]
         for side, code in (("source", source), ("target", content.target)):
             if code:

@@ -34,12 +34,6 @@ _SUSPECTS = re.compile(
 """Characters that a normal line has not, or in some places only; line feeds separate the lines that are looked at."""
 
 
-def single_line(text: str) -> str:
-    """A text with a space for each run of control characters, line ends among them, and U+FFFD for lone surrogates."""
-    spaced: str = _SURROGATES.sub("\ufffd", _CONTROLS.sub(" ", text))
-    return spaced
-
-
 @dataclass(frozen=True)
 class Normalizer:
     """Brings lines into a normal form.
@@ -62,9 +56,9 @@ class Normalizer:
 
     def is_normal(self, lines: Sequence[str]) -> bool:
         """Whether the lines are surely in the normal form already; of other lines it may be false too."""
-        text = "\n".join(lines)
+        text, form = "\n".join(lines), self._unicode_form
         return (
-            (text.isascii() or self._is_composed(text))
+            (text.isascii() or form is None or unicodedata.is_normalized(form, text))
             and "  " not in text
             and "\n " not in text
             and " \n" not in text
@@ -73,9 +67,6 @@ class Normalizer:
             and text.count("\n") == len(lines) - 1
             and not _SUSPECTS.search(text)
         )
-
-    def _is_composed(self, text: str) -> bool:
-        return self._unicode_form is None or unicodedata.is_normalized(self._unicode_form, text)
 
     @property
     def _unicode_form(self) -> Literal["NFC", "NFKC"] | None:

@@ -90,7 +90,7 @@ class Subwords:
                 **symbols,
             )
         except (RuntimeError, UnicodeEncodeError) as error:
-            raise DataError(_training_sentence(str(error), kind, size, byte_fallback)) from None
+            raise DataError(_training_message(str(error), kind, size, byte_fallback)) from None
         return cls.from_bytes(model.getvalue())
 
     @classmethod
@@ -158,7 +158,7 @@ class Subwords:
         try:
             batch: list[list[int]] = self._processor.encode(escaped, num_threads=threads)
         except (RuntimeError, TypeError, UnicodeError):
-            raise DataError(_surrogate_sentence(texts)) from None
+            raise DataError(_surrogate_message(texts)) from None
         return [self._split_unknown(text, ids) if UNK in ids else ids for text, ids in zip(escaped, batch, strict=True)]
 
     def _split_unknown(self, text: str, ids: list[int]) -> list[int]:
@@ -203,9 +203,12 @@ class Subwords:
         """
         parts = [self._bytes[index] for index in ids]
         if unknown is not None:
-            places = [place for place, index in enumerate(ids) if index == UNK]
-            for place, word in zip(places, unknown, strict=True):
-                parts[place] = parts[place] if word is None else self._in_place_of_mark(word)
+            mark = self._bytes[UNK].decode()
+            before, after = mark[: len(mark) - len(mark.lstrip())], mark[len(mark.rstrip()) :]
+            unknown_at = [position for position, index in enumerate(ids) if index == UNK]
+            for position, word in zip(unknown_at, unknown, strict=True):
+                if word is not None:
+                    parts[position] = f"{before}{_escape(word)}{after}".encode()
         joined = b"".join(parts)
         text = joined.decode("utf-8", "replace").replace(_MARK, " ")
         text = text.removeprefix(" ") if self._has_prefix else text
@@ -228,7 +231,8 @@ class Subwords:
     def unknown_characters(self, text: str) -> set[str]:
         """The characters of a text that no token has: the training text had them rarely or never."""
         unknown = set(text) - self._alphabet
-        return {one for one in unknown if not self._alphabet.issuperset(self._processor.normalize(_escape(one)))}
+        spelled = {character: self._processor.normalize(_escape(character)) for character in unknown}
+        return {character for character in unknown if not self._alphabet.issuperset(spelled[character])}
 
     @cached_property
     def _alphabet(self) -> frozenset[str]:
@@ -246,10 +250,14 @@ class Subwords:
         inside = False  # whether the previous character was part of a word
         for characters in self.characters(ids):
             first = None
-            for visible in map(_is_visible, characters):
-                latest += visible and not inside
+            for character in characters:
+                # White space and control characters separate words.
+                visible = not (character.isspace() or character == _MARK or unicodedata.category(character) == "Cc")
+                if visible and not inside:
+                    latest += 1
+                if visible and first is None:
+                    first = latest
                 inside = visible
-                first = latest if visible and first is None else first
             # An empty token inside a word (a later byte of a character) belongs to that word.
             words.append(first if first is not None else latest if not characters and inside else latest + 1)
         return [min(word, max(latest, 0)) for word in words]
@@ -264,17 +272,11 @@ class Subwords:
         end = 0
         for part in parts:
             end += len(part)
-            own = ""
+            begun = ""
             while position < end:
-                own += next(characters)
-                position += _width(own[-1])
-            yield own
-
-    def _in_place_of_mark(self, word: str) -> bytes:
-        """A word with the spaces around it that the unknown mark has."""
-        mark = self._bytes[UNK].decode()
-        before, after = mark[: len(mark) - len(mark.lstrip())], mark[len(mark.rstrip()) :]
-        return f"{before}{_escape(word)}{after}".encode()
+                begun += next(characters)
+                position += _width(begun[-1])
+            yield begun
 
     def _bytes_of(self, index: int) -> bytes:
         """The UTF-8 bytes that an id adds to the text. Raises ValueError if its token is not UTF-8, or names no byte."""
@@ -298,15 +300,10 @@ def _sample(lines: Iterable[str], limit: int, seed: int) -> Iterator[str]:
     reservoir = list(islice(source, limit))
     generator = random.Random(seed)
     for count, line in enumerate(source, start=limit + 1):
-        place = generator.randrange(count)
-        if place < limit:
-            reservoir[place] = line
+        row = generator.randrange(count)
+        if row < limit:
+            reservoir[row] = line
     return iter(reservoir)
-
-
-def _is_visible(character: str) -> bool:
-    """Whether a character is neither white space nor a control character."""
-    return not (character.isspace() or unicodedata.category(character) == "Cc" or character == _MARK)
 
 
 def _width(character: str) -> int:
@@ -314,7 +311,7 @@ def _width(character: str) -> int:
     return 1 if "\udc80" <= character <= "\udcff" else len(character.encode())
 
 
-def _training_sentence(message: str, kind: str, size: int, byte_fallback: bool) -> str:
+def _training_message(message: str, kind: str, size: int, byte_fallback: bool) -> str:
     """Translate an assertion of SentencePiece into an error message about the recipe."""
     if largest := re.search(r"too high \(\d+\).*<= (\d+)", message):
         return f"subwords.size {size} is larger than the training text allows: set it to at most {largest[1]}."
@@ -332,7 +329,7 @@ def _training_sentence(message: str, kind: str, size: int, byte_fallback: bool) 
     return f"SentencePiece cannot train a {kind} model of size {size} on this text: {message.strip()}."
 
 
-def _surrogate_sentence(texts: Sequence[str]) -> str:
+def _surrogate_message(texts: Sequence[str]) -> str:
     for text in texts:
         if match := re.search(r"[\ud800-\udfff]", text):
             return f"The text {text!r} is not valid Unicode: character {match.start() + 1} is a lone surrogate."

@@ -58,8 +58,9 @@ def _tokens_as_words(subwords: Subwords, ids: Sequence[int]) -> WordsOfTokens:
     for characters in subwords.characters(ids):
         if clean(characters):
             words.append([])
-        # An invisible token belongs to the next word, or to the last one.
-        word_of.append(len(words) - bool(clean(characters) or not characters))
+            word_of.append(len(words) - 1)
+        else:  # A later byte belongs to the word of its character, a space to the next word, or to the last one.
+            word_of.append(len(words) if characters else len(words) - 1)
     word_of = [min(word, len(words) - 1) for word in word_of]
     for index, word in zip(ids, word_of, strict=True):
         words[word].append(index)

@@ -47,7 +47,7 @@ def unigram(models: dict[str, Subwords]) -> Subwords:
 
 
 @given(text=texts)
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_every_text_comes_back(models: dict[str, Subwords], text: str) -> None:
     for kind, model in models.items():
         ids = model.encode(text)
@@ -56,7 +56,7 @@ def test_every_text_comes_back(models: dict[str, Subwords], text: str) -> None:
 
 
 @given(text=texts)
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_tokens_are_assigned_to_words_in_order(models: dict[str, Subwords], text: str) -> None:
     for model in models.values():
         ids = model.encode(text)
@@ -67,7 +67,7 @@ def test_tokens_are_assigned_to_words_in_order(models: dict[str, Subwords], text
 
 
 @given(ids=st.lists(st.integers(0, 279), max_size=30))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_any_ids_a_model_may_produce_have_words(models: dict[str, Subwords], ids: list[int]) -> None:
     for model in models.values():
         words = model.word_of(ids)
@@ -78,14 +78,11 @@ def test_any_ids_a_model_may_produce_have_words(models: dict[str, Subwords], ids
 
 def test_word_marks_and_bytes_go_where_they_belong(unigram: Subwords) -> None:
     ids = unigram.encode("a  日 man")
-    tokens = unigram.tokens(ids)
+    start = unigram.tokens(ids).index("<0xE6>")
     words = unigram.word_of(ids)
-    assert tokens == ["▁a", "▁", "▁", "<0xE6>", "<0x97>", "<0xA5>", "▁m", "an"] or "<0xE6>" in tokens
-    start = tokens.index("<0xE6>")
     assert words[start : start + 3] == [1, 1, 1]
     assert words[start - 1] == 1, "a lone word mark goes with the word that follows"
-    assert words[0] == 0
-    assert words[-1] == 2
+    assert (words[0], words[-1]) == (0, 2)
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "char", "word"])
@@ -122,13 +119,6 @@ def test_a_sample_of_the_lines_depends_on_the_seed(monkeypatch: pytest.MonkeyPat
     assert train(1) != train(2)
 
 
-def test_batches_equal_single_lines(unigram: Subwords) -> None:
-    lines = [*LINES, "", " ", "\0"] * 3
-    batch = unigram.encode_batch(lines)
-    assert batch == [unigram.encode(line) for line in lines]
-    assert list(map(unigram.decode, batch)) == lines
-
-
 def test_long_and_odd_lines_neither_break_training_nor_vanish() -> None:
     long = "zyx" * 40_000
     odd = [long, "nul \0 inside", "\0", "", "   ", "tab\there", "▁▁", "\u2028", "with\nnewline"]
@@ -137,20 +127,6 @@ def test_long_and_odd_lines_neither_break_training_nor_vanish() -> None:
     assert len(model.encode(long)) < 120_000, "the long line was learned from"
     for text in odd:
         assert model.decode(model.encode(text)) == text
-
-
-@pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_sampling_varies_and_repeats_with_its_seed(models: dict[str, Subwords], kind: str) -> None:
-    model = models[kind]
-    text = "Two women was reading the quick brown bicycles."
-
-    def sampled() -> list[list[int]]:
-        return [next(model.sample([text], 0.3, seed=seed)) for seed in range(20)]
-
-    samples = sampled()
-    assert len({tuple(ids) for ids in samples}) > 1
-    assert all(model.decode(ids) == text for ids in samples)
-    assert samples == sampled()
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "word"])
@@ -163,15 +139,7 @@ def test_too_large_a_vocabulary_names_the_largest_possible_one(kind: Kind) -> No
 
 @pytest.mark.parametrize(
     ("kind", "byte_fallback", "size"),
-    [
-        ("unigram", True, 8),
-        ("unigram", False, 8),
-        ("bpe", True, 270),
-        ("bpe", False, 8),
-        ("char", True, 250),
-        ("char", False, 3),
-        ("word", True, 250),
-    ],
+    [("unigram", True, 8), ("unigram", False, 8), ("bpe", True, 270), ("char", False, 3), ("word", True, 250)],
 )
 def test_too_small_a_vocabulary_names_the_smallest_possible_one(kind: Kind, byte_fallback: bool, size: int) -> None:
     with pytest.raises(DataError, match=r"subwords.size \d+ has no room .* at least \d+") as caught:
@@ -180,10 +148,12 @@ def test_too_small_a_vocabulary_names_the_smallest_possible_one(kind: Kind, byte
     assert len(Subwords.train(LINES, kind=kind, size=smallest, byte_fallback=byte_fallback)) == smallest
 
 
-@pytest.mark.parametrize("lines", [[], ["", ""]])
-def test_no_text_is_an_error(lines: list[str]) -> None:
-    with pytest.raises(DataError, match="no text"):
-        Subwords.train(lines, kind="bpe", size=300, byte_fallback=True)
+def test_texts_that_cannot_be_used(unigram: Subwords) -> None:
+    for lines, message in (([], "no text"), (["", ""], "no text"), (["ab\ud800", *LINES], "surrogate")):
+        with pytest.raises(DataError, match=message):
+            Subwords.train(lines, kind="bpe", size=300, byte_fallback=True)
+    with pytest.raises(DataError, match="character 3 is a lone surrogate"):
+        unigram.encode_batch(["fine", "ab\ud800"])
 
 
 def test_unusable_model_files_are_named(tmp_path: Path) -> None:
@@ -193,9 +163,6 @@ def test_unusable_model_files_are_named(tmp_path: Path) -> None:
         (tmp_path / "bad.model").write_bytes(content)
         with pytest.raises(DataError, match=r"bad\.model is not a SentencePiece model"):
             Subwords.load(tmp_path / "bad.model")
-
-
-def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
     prefix = str(tmp_path / "theirs")
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(LINES), model_prefix=prefix, vocab_size=45, minloglevel=3
@@ -223,11 +190,10 @@ def test_a_model_may_mark_words_before_them_after_them_or_between_them_only(
         assert subwords.decode(subwords.encode(text)) == text
 
 
-def test_a_lone_surrogate_is_an_error_not_a_crash(unigram: Subwords) -> None:
-    with pytest.raises(DataError, match="character 3 is a lone surrogate"):
-        unigram.encode_batch(["fine", "ab\ud800"])
-    with pytest.raises(DataError, match="surrogate"):
-        Subwords.train(["ab\ud800", *LINES], kind="bpe", size=300, byte_fallback=True)
+def test_a_model_knows_the_characters_of_its_tokens() -> None:
+    model = Subwords.train(["a dog sees a cat", "two cats"] * 30, kind="bpe", size=280, byte_fallback=True)
+    assert model.unknown_characters("a cat sees two dogs") == set()
+    assert model.unknown_characters("a caté\u00a0犬") == {"é", "\u00a0", "犬"}
 
 
 def test_neither_training_nor_loading_is_noisy_and_none_imports_datasets(capfd: pytest.CaptureFixture[str]) -> None:

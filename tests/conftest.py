@@ -16,7 +16,7 @@ from tests import shapes
 
 # Before anything of nmt is imported: annotated shapes and types are checked in the first calls of each test.
 _alignment = ["nmt.alignment.corpus_links", "nmt.alignment.translation"]
-_training = [f"nmt.training.{name}" for name in ("guidance", "meter", "scheduled_sampling", "update")]
+_training = [f"nmt.training.{name}" for name in ("guidance", "losses", "scheduled_sampling", "update")]
 CHECKED = ["nmt.model", "nmt.fast", "nmt.search", "nmt.decoding", "nmt.data.batching", *_alignment, *_training]
 """Packages and modules of nmt; a module that moves is renamed here."""
 for _module in CHECKED:

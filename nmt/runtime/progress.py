@@ -7,9 +7,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from nmt.runtime.wording import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
 
 ItemT = TypeVar("ItemT")
 
@@ -37,6 +41,17 @@ def timed(items: Iterable[ItemT], what: str, *, quiet: bool) -> Iterator[ItemT]:
         )
 
 
+def progress_bar(console: Console, counts: str, *times: ProgressColumn, transient: bool) -> Progress:
+    """A bar, counts in rich's markup, columns of time, and as much of a task's field `figures` as fits the terminal."""
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    figures = TextColumn("{task.fields[figures]}", markup=False, table_column=rest)
+    bar = BarColumn(16)
+    return Progress(bar, TextColumn(counts), *times, figures, console=console, transient=transient, expand=True)
+
+
 def with_progress(
     items: Iterable[ItemT],
     what: str,
@@ -46,7 +61,9 @@ def with_progress(
     size: Callable[[ItemT], int] = lambda _: 1,
     unit: str | None = None,
 ) -> Iterator[ItemT]:
-    """Pass items on, with a progress bar that appears after two seconds if stderr is a terminal.
+    """Pass items on, with a bar on a terminal, elsewhere with a plain line every half minute if a unit is given.
+
+    Nothing is shown of what takes less than two seconds.
 
     Args:
         items: the items.
@@ -57,16 +74,15 @@ def with_progress(
         unit: what is counted, to show the rate too.
     """
     if not is_watched(quiet=quiet):
-        yield from items
+        yield from items if quiet or unit is None or total is None else _with_lines(items, what, total, size, unit)
         return
     from rich.console import Console
-    from rich.progress import TimeElapsedColumn
+    from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from nmt.runtime.display import fitting_progress
-
-    counts, time = ("{task.completed:,}/{task.total:,}", None) if total else ("{task.completed:,}", TimeElapsedColumn())
-    bar = fitting_progress(Console(stderr=True), counts=counts, time=time, transient=True)
-    task = bar.add_task(what, total=total, figures=[what])
+    times = (TimeRemainingColumn(), TextColumn("left ")) if total else (TimeElapsedColumn(),)
+    counts = "{task.completed:,}/{task.total:,}" if total else "{task.completed:,}"
+    bar = progress_bar(Console(stderr=True), counts, *times, transient=True)
+    task = bar.add_task(what, total=total, figures=what)
     timer = threading.Timer(DELAY, bar.start)
     timer.daemon = True
     timer.start()
@@ -75,12 +91,28 @@ def with_progress(
         for item in items:
             yield item
             done += size(item)
-            rate = f"{done / max(perf_counter() - start, 1e-9):,.0f} {unit}/s" if unit else ""
-            bar.update(task, completed=done, figures=[what, rate])
+            rate = f"  {done / max(perf_counter() - start, 1e-9):,.0f} {unit}/s" if unit else ""
+            bar.update(task, completed=done, figures=what + rate)
     finally:
         timer.cancel()
         timer.join()
         bar.stop()
+
+
+def _with_lines(
+    items: Iterable[ItemT], what: str, total: int, size: Callable[[ItemT], int], unit: str
+) -> Iterator[ItemT]:
+    start = shown = perf_counter()
+    done = 0
+    for item in items:
+        yield item
+        done += size(item)
+        now = perf_counter()
+        is_last = done == total and now - start > DELAY
+        if sys.stderr is not None and (is_last or now - shown > PAUSE):
+            shown, rate = now, done / (now - start)
+            left = "" if is_last else f", {(total - done) / rate:,.0f} s left"
+            sys.stderr.write(f"nmt: {what}: {done:,} of {total:,} {unit}, {rate:,.0f} {unit}/s{left}\n")
 
 
 @contextmanager
@@ -95,24 +127,3 @@ def showing_downloads() -> Iterator[Callable[[str, int, int | None], None]]:
             status.update(f"{address}  {count / 1e6:,.1f}{of} MB")
 
         yield show
-
-
-def with_rate(
-    items: Iterable[ItemT], what: str, *, total: int, unit: str, quiet: bool, size: Callable[[ItemT], int]
-) -> Iterator[ItemT]:
-    """Pass the items of a long step on: with a bar on a terminal, elsewhere with a plain line every half minute.
-
-    Nothing is shown of what takes less than two seconds.
-    """
-    start = shown = perf_counter()
-    done = 0
-    for item in with_progress(items, what, total=total, quiet=quiet, size=size, unit=unit):
-        yield item
-        done += size(item)
-        now = perf_counter()
-        is_last = done == total and now - start > DELAY
-        if quiet or sys.stderr is None or not (is_last or (now - shown > PAUSE and not is_watched(quiet=quiet))):
-            continue
-        shown, rate = now, done / (now - start)
-        left = "" if is_last else f", {(total - done) / rate:,.0f} s left"
-        sys.stderr.write(f"nmt: {what}: {done:,} of {total:,} {unit}, {rate:,.0f} {unit}/s{left}\n")

@@ -1,21 +1,28 @@
-"""Advice before training: a vocabulary or model too large, pairs repeated, held-out text trained on, lines of several sentences."""
+"""What to tell a user of a training: before it of text, vocabulary and model, after a validation of what goes wrong."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from random import Random
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 
+from nmt.data.columns import Column
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.locators import load_text
 from nmt.errors import DataError
 from nmt.recipe import DataConfig, Recipe
-from nmt.runtime.wording import counted, excerpt
+from nmt.runtime.wording import counted, excerpt, perplexity
 from nmt.text.languages import base_language
 from nmt.text.sentences import split_sentences
+from nmt.training.losses import Diverged
 from nmt.training.text import TrainingText
 
 _MIN_OCCURRENCES = 10
@@ -32,12 +39,48 @@ _NOTABLE_REPETITION = 0.02
 """The share of repeated pairs from which on it is worth a warning."""
 _COUNTED = 50_000
 """Pairs up to which repetitions are counted; of a larger text, those of so many pairs are."""
-_SAMPLE = 500
+_SEARCHED = 500
 """Most lines that are searched for several sentences."""
 _NOTABLE_LINES = 0.2
 """The share of lines with several sentences from which on a text is worth a warning."""
+_COMPARED = 2000
+"""Most lines of a text whose conventions are compared."""
+_FEWEST = 20
+"""Lines from which on a share is worth comparing."""
+_NOTABLE_DIFFERENCE = 0.3
+"""The difference of two shares from which on it is worth a warning."""
+_SPACED = re.compile(r"(?<!\S)[.,،۔।](?!\S)")
+_ATTACHED = re.compile(r"(?<=\w)[.,،۔।](?!\S)")
 _WIDTH = 60
 """Most characters of an example."""
+_EXPLOSION = 10
+"""How many times the lowest perplexity of validation shows that training diverged."""
+_RISE = 1.2
+"""How many times the lowest perplexity of validation shows overfitting, if that of training has fallen since."""
+_IN_A_ROW = 3
+"""Validations in a row that show it, and validations after the warm-up before a copy of the source is compared."""
+
+
+def text_warnings(data: DataConfig, text: TrainingText) -> Iterator[str]:
+    """What to know of the text of a new run: leaks, repetitions, lines of several sentences, other conventions."""
+    train = text.train
+    for warning in (overlap_warning(data, text), duplicates_warning(data, train), several_sentences_warning(train)):
+        if warning is not None:
+            yield warning
+    yield from convention_warnings(text)
+
+
+def _sample(lines: Column, most: int) -> list[tuple[int, str]]:
+    """At most so many lines of a text with their rows, in order, always the same ones."""
+    rows = sorted(Random(1).sample(range(len(lines)), min(len(lines), most)))
+    return list(zip(rows, lines.take(rows), strict=True))
+
+
+def _example(row: int, line: str) -> str:
+    return f"line {row + 1:,}: {excerpt(line, _WIDTH)}"
+
+
+# --- a vocabulary or model too large -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -58,48 +101,31 @@ class TrainingSize:
 
 
 def advise(recipe: Recipe, size: TrainingSize) -> str | None:
-    """One sentence on which settings to change if the vocabulary or the model is too large for the corpus, else None."""
-    problems = list(filter(None, (_vocabulary_problem(recipe, size), _parameters_problem(recipe, size))))
+    """Which settings to change if the vocabulary or the model is too large for the corpus, else None."""
+    subwords, pretrained = recipe.subwords, recipe.training.pretrained
+    problems, remedies = [], []
+    is_learned = subwords.source_model is None and (pretrained is None or pretrained.subwords == "new")
+    if is_learned and subwords.kind in ("unigram", "bpe"):
+        sides = zip(size.tokens, size.vocabulary, strict=True)
+        rarest = min(sides, key=lambda side: side[0] / side[1])
+        tokens, vocabulary = (sum(size.tokens), size.vocabulary[0]) if subwords.joint else rarest
+        if tokens < _MIN_OCCURRENCES * vocabulary and vocabulary > _SIZES[0]:
+            problems.append(f"a vocabulary of {vocabulary:,} tokens ({tokens / vocabulary:.1f} occurrences each)")
+            suitable = [each for each in _SIZES if each * _MIN_OCCURRENCES <= tokens]
+            remedies.append(f"subwords.size={max(suitable, default=_SIZES[0])}")
+    per_token = size.parameters / max(size.tokens[1], 1)
+    if pretrained is None and per_token > _MAX_PARAMETERS:  # a pretrained model has learned its parameters elsewhere
+        problems.append(f"a model of {size.parameters / 1e6:.1f} M parameters ({per_token:.0f} per target token)")
+        remedies.append(
+            f"the widths of the recipe {next(name for name, pairs in _PRESETS.items() if size.pairs >= pairs)}"
+        )
     if not problems:
         return None
-    subjects, remedies = (" and ".join(parts) for parts in zip(*problems, strict=True))
-    verb = "is" if len(problems) == 1 else "are"
-    return f"{subjects[0].upper()}{subjects[1:]} {verb} too much for {size.pairs:,} pairs. Try {remedies}."
+    subject, verb = " and ".join(problems), "is" if len(problems) == 1 else "are"
+    return f"A{subject[1:]} {verb} too much for {size.pairs:,} pairs. Try {' and '.join(remedies)}."
 
 
-def _vocabulary_problem(recipe: Recipe, size: TrainingSize) -> tuple[str, str] | None:
-    """The problem and its remedy if tokens are too rare, else None."""
-    subwords, pretrained = recipe.subwords, recipe.training.pretrained
-    are_given = subwords.source_model is not None or (pretrained is not None and pretrained.subwords == "same")
-    if are_given or subwords.kind not in ("unigram", "bpe"):
-        return None
-    tokens, vocabulary = (sum(size.tokens), size.vocabulary[0]) if subwords.joint else _side_with_rarer_tokens(size)
-    if tokens >= _MIN_OCCURRENCES * vocabulary or vocabulary <= _SIZES[0]:
-        return None
-    suggestion = max([_SIZES[0], *(size for size in _SIZES if size * _MIN_OCCURRENCES <= tokens)])
-    return (
-        f"a vocabulary of {vocabulary:,} tokens ({tokens / vocabulary:.1f} occurrences each)",
-        f"subwords.size={suggestion}",
-    )
-
-
-def _side_with_rarer_tokens(size: TrainingSize) -> tuple[int, int]:
-    """Number of tokens and vocabulary size of the side whose tokens occur less often on average."""
-    return min(zip(size.tokens, size.vocabulary, strict=True), key=lambda side: side[0] / side[1])
-
-
-def _parameters_problem(recipe: Recipe, size: TrainingSize) -> tuple[str, str] | None:
-    """The problem and its remedy if there are too many parameters, else None. A pretrained model has learned its own elsewhere."""
-    if recipe.training.pretrained is not None:
-        return None
-    per_token = size.parameters / max(size.tokens[1], 1)
-    if per_token <= _MAX_PARAMETERS:
-        return None
-    preset = next(name for name, pairs in _PRESETS.items() if size.pairs >= pairs)
-    return (
-        f"a model of {size.parameters / 1e6:.1f} M parameters ({per_token:.0f} per target token)",
-        f"the widths of the recipe {preset}",
-    )
+# --- text that repeats itself or holds several sentences ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -110,7 +136,7 @@ class Overlap:
         lines: number of pairs of the held-out text.
         pairs: how many of them are in the training text.
         sources: how many have a source side that is there, with any translation.
-        example: the line number and source side of one of them, of a pair if there is one.
+        example: the row and source side of one of them, of a pair if there is one.
     """
 
     lines: int
@@ -127,45 +153,43 @@ class Overlap:
         sources = {source for source, _ in pairs}
         common_pairs = [row for row, pair in enumerate(held_out.pairs()) if pair in pairs]
         common_sources = [row for row, source in enumerate(held_out.source) if source in sources]
-        example = next(((row + 1, held_out.source[row]) for row in [*common_pairs, *common_sources]), None)
+        example = next(((row, held_out.source[row]) for row in [*common_pairs, *common_sources]), None)
         return cls(len(held_out), len(common_pairs), len(common_sources), example)
 
 
 def overlap_warning(data: DataConfig, text: TrainingText) -> str | None:
-    """One sentence on the lines of `data.valid` and `data.test` that are also in `data.train`; None if these are few."""
-    overlaps = {name: Overlap.of(held_out, text.train) for name, held_out in _held_out(data, text)}
-    findings = [
-        f"{counted(overlap.pairs, 'pair')} and {counted(overlap.sources, 'source')} of the {overlap.lines:,} of {name} "
-        f"(such as line {overlap.example[0]:,}: {excerpt(overlap.example[1], _WIDTH)})"
-        for name, overlap in overlaps.items()
-        if overlap.example is not None and overlap.sources >= _NOTABLE_OVERLAP * overlap.lines
-    ]
+    """A warning of lines of `data.valid` and `data.test` that are also in `data.train`; None if these are few."""
+    held_out = {"data.valid": text.valid}
+    if data.test is not None:
+        with suppress(DataError):  # it cannot be read, or would have to be fetched
+            held_out["data.test"] = load_text(data, data.test, fetch=False)
+    findings = []
+    for name, corpus in held_out.items():
+        overlap = Overlap.of(corpus, text.train)
+        if overlap.example is not None and overlap.sources >= _NOTABLE_OVERLAP * overlap.lines:
+            findings.append(
+                f"{counted(overlap.pairs, 'pair')} and {counted(overlap.sources, 'source')} of the {overlap.lines:,} of {name} "
+                f"(such as {_example(*overlap.example)})"
+            )
     if not findings:
         return None
     return f"Warning: data.train also has {' and '.join(findings)}. Scores on text that was trained on are too high."
 
 
-def _held_out(data: DataConfig, text: TrainingText) -> Iterator[tuple[str, ParallelCorpus]]:
-    """The held-out texts by setting. `data.test` is left out if it cannot be read or might have to be fetched."""
-    yield "data.valid", text.valid
-    if data.test is not None:
-        try:
-            yield "data.test", load_text(data, data.test, fetch=False)
-        except DataError:
-            return
-
-
 def duplicates_warning(data: DataConfig, train: ParallelCorpus) -> str | None:
-    """One sentence on the pairs of `data.train` that repeat an earlier one and are not filtered; None if these are few.
+    """A warning of pairs of `data.train` that repeat an earlier one and are not filtered; None if these are few.
 
     In a large text their share is estimated: of a pair that occurs m times, a share of 1 - 1/m is repetition.
     """
     if not data.filters.duplicates or not len(train):
         return None
     text, total = train.untagged, len(train)
-    rows = sorted(Random(1).sample(range(total), min(total, _COUNTED)))
-    pairs = list(zip(text.source.take(rows), text.target.take(rows), strict=True))
-    sides = (text.source.rows_among({one for one, _ in pairs}), text.target.rows_among({other for _, other in pairs}))
+    rows, sources = zip(*_sample(text.source, _COUNTED), strict=True)
+    pairs = list(zip(sources, text.target.take(rows), strict=True))
+    sides = (
+        text.source.rows_among({source for source, _ in pairs}),
+        text.target.rows_among({target for _, target in pairs}),
+    )
     alike, counts = np.intersect1d(*sides, assume_unique=True).tolist(), Counter[tuple[str, str]]()
     for start in range(0, len(alike), _COUNTED):
         block = alike[start : start + _COUNTED]
@@ -173,23 +197,205 @@ def duplicates_warning(data: DataConfig, train: ParallelCorpus) -> str | None:
     share = sum(1 - 1 / counts[pair] for pair in pairs if all(pair)) / len(pairs)  # empty sides are left out anyway
     if share < _NOTABLE_REPETITION:
         return None
-    row, pair = max(zip(rows, pairs, strict=True), key=lambda item: all(item[1]) * counts[item[1]])
+    whole = [(row, pair) for row, pair in zip(rows, pairs, strict=True) if all(pair)]
+    row, pair = max(whole, key=lambda numbered: counts[numbered[1]])
     amount = f"{share:.0%}" if len(rows) < total else f"{round(share * total):,} ({share:.0%})"
     return (
-        f"Warning: {amount} of the {total:,} pairs of data.train repeat another (such as line {row + 1:,}: "
-        f"{excerpt(pair[0], _WIDTH)}, {counts[pair]:,} times). data.filters.duplicates=false keeps one of each."
+        f"Warning: {amount} of the {total:,} pairs of data.train repeat another (such as {_example(row, pair[0])}, "
+        f"{counts[pair]:,} times). data.filters.duplicates=false keeps one of each."
     )
 
 
 def several_sentences_warning(train: ParallelCorpus) -> str | None:
     """What to know of a training text of which many source lines hold several sentences; None if these are few."""
-    source, language = train.untagged.source, base_language(train.languages[0])
-    rows = sorted(Random(1).sample(range(len(source)), min(len(source), _SAMPLE)))
-    several = [row for row in rows if len(split_sentences(source[row], language)) > 1]
-    if not several or len(several) < _NOTABLE_LINES * len(rows):
+    lines, language = _sample(train.untagged.source, _SEARCHED), base_language(train.languages[0])
+    several = [(row, line) for row, line in lines if len(split_sentences(line, language)) > 1]
+    if not several or len(several) < _NOTABLE_LINES * len(lines):
         return None
-    example = f"such as line {several[0] + 1:,}: {excerpt(source[several[0]], _WIDTH)}"
     return (
-        f"Warning: {len(several) / len(rows):.0%} of the lines of data.train hold several sentences ({example}). nmt serve and "
-        "--split-sentences translate one at a time: cut the training text into single sentences too."
+        f"Warning: {len(several) / len(lines):.0%} of the lines of data.train hold several sentences (such as "
+        f"{_example(*several[0])}). nmt serve and --split-sentences translate one at a time: cut the training text into single "
+        "sentences too."
     )
+
+
+# --- text written by other conventions ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Convention:
+    """A way to write.
+
+    Attributes:
+        description: what lines do that follow it.
+        is_followed: whether a line follows it; None if it could neither follow nor break it.
+        advice: what to do if only one of two texts follows it.
+    """
+
+    description: str
+    is_followed: Callable[[str], bool | None]
+    advice: str
+
+
+def _is_tokenized(line: str) -> bool | None:
+    if _SPACED.search(line):
+        return True
+    return False if _ATTACHED.search(line) else None
+
+
+def _is_lowercased(line: str) -> bool | None:
+    return line == line.lower() if line.lower() != line.upper() else None
+
+
+def _begins_upper_case(line: str) -> bool | None:
+    return next((char != char.lower() for char in line if char.lower() != char.upper()), None)
+
+
+_ALIKE = "A model writes as its training text does: write both alike."
+_TOKENIZATION = (
+    Convention(
+        "have spaces before full stops and commas",
+        _is_tokenized,
+        "Detokenize it, since nmt learns tokens from plain text.",
+    ),
+)
+_CASE = (
+    Convention("have no upper-case letter", _is_lowercased, _ALIKE),
+    Convention("begin with an upper-case letter", _begins_upper_case, _ALIKE),
+)
+
+
+def convention_warnings(text: TrainingText) -> Iterator[str]:
+    """A warning for each side and each convention that training and validation text of a pair of languages follow differently."""
+    for languages, held_out in text.valid.directions.items():
+        if languages not in text.train.directions:
+            continue
+        train, valid = text.train.directions[languages].untagged, held_out.untagged
+        names = (train.name, valid.name) if len(text.valid.directions) > 1 else ("data.train", "data.valid")
+        sides = zip(languages, (train.source, train.target), (valid.source, valid.target), strict=True)
+        for language, *columns in sides:
+            samples = [_sample(column, _COMPARED) for column in columns]
+            for conventions in (_TOKENIZATION, _CASE):
+                yield from islice(_differences(samples, names, conventions, language), 1)
+
+
+def _differences(
+    samples: list[list[tuple[int, str]]], names: tuple[str, str], conventions: Iterable[Convention], language: str
+) -> Iterator[str]:
+    """A warning for each convention that one of two texts follows clearly more often."""
+    for convention in conventions:
+        answers = [
+            [(follows, row, line) for row, line in sample if (follows := convention.is_followed(line)) is not None]
+            for sample in samples
+        ]
+        if min(map(len, answers)) < _FEWEST:
+            continue
+        shares = [fmean(follows for follows, _, _ in lines) for lines in answers]
+        if abs(shares[0] - shares[1]) < _NOTABLE_DIFFERENCE:
+            continue
+        findings = []
+        for name, lines, share in zip(names, answers, shares, strict=True):
+            is_more = share == max(shares)
+            example = next(_example(row, line) for follows, row, line in lines if follows == is_more)
+            findings.append(f"in {name} ({'such as' if is_more else 'unlike'} {example})")
+        yield (
+            f"Warning: {shares[0]:.0%} of the lines in {language} {convention.description} {findings[0]}, {shares[1]:.0%} "
+            f"{findings[1]}. {convention.advice}"
+        )
+
+
+# --- what validations show ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Record:
+    """What is known of the validations so far. The names are those in the state."""
+
+    lowest: float | None = None
+    """The lowest perplexity of validation."""
+    lowest_in_training: float | None = None
+    """That of training before it; None if nothing was trained."""
+    lowest_at: int = 0
+    """Its update."""
+    risen: int = 0
+    """Validations in a row that are clearly above it."""
+    after_warmup: int = 0
+    """Validations after the warm-up."""
+    score: float | None = None
+    """chrF of the model; None if validation does not translate."""
+    said: list[str] = field(default_factory=list)
+    """The symptoms that were said."""
+
+
+@dataclass
+class Symptoms:
+    """Follows the validations of a run: does it diverge, overfit, or translate worse than a copy of the source?
+
+    Attributes:
+        copying: the scores of the untranslated source, by metric; none if validation does not translate.
+        warmup: updates in which the learning rate rises.
+    """
+
+    copying: Mapping[str, float]
+    warmup: int
+    record: _Record = field(default_factory=_Record)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is known of the validations so far, and what was said."""
+        return {"symptoms": asdict(self.record)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The inverse of `state_dict`; earlier versions stored nothing."""
+        self.record = _Record(**state.get("symptoms", {}))
+
+    def of_validation(self, figures: Mapping[str, Any], *, improved: bool) -> Iterator[str]:
+        """What the next validation shows, one message for each symptom that was not said before.
+
+        Args:
+            figures: the record of the validation.
+            improved: whether its weights are the model now.
+        """
+        record, current = self.record, figures["perplexity"]
+        if improved:
+            self.adopt(figures)
+        if record.lowest is None or current < record.lowest:
+            record.lowest, record.lowest_in_training = current, figures.get("train_perplexity")
+            record.lowest_at, record.risen = figures["update"], 0
+        lowest = record.lowest or current
+        before, now = record.lowest_in_training, figures.get("train_perplexity")
+        has_learned = before is not None and now is not None and now < before
+        record.risen = record.risen + 1 if has_learned and current > _RISE * lowest else 0
+        record.after_warmup += 1 if figures["update"] >= self.warmup else 0
+        if not has_learned and current > _EXPLOSION * lowest:
+            verdict = f"{Diverged.verdict}: perplexity is above {_EXPLOSION} times the best. {Diverged.advice}"
+            yield from self._once("divergence", verdict)
+        if record.risen >= _IN_A_ROW:
+            yield from self._once(
+                "overfitting",
+                f"Warning: the model overfits. Since update {record.lowest_at:,} the perplexity of validation has risen from "
+                f"{perplexity(lowest)} to {perplexity(current)}, while that of training (with dropout, without label "
+                f"smoothing) has fallen from {perplexity(before or 0)} to {perplexity(now or 0)}. More dropout, fewer updates or "
+                "more text, such as back-translation, would help.",
+            )
+        if record.after_warmup == _IN_A_ROW:
+            yield from self._once("copying", self.worse_than_copying())
+
+    def adopt(self, figures: Mapping[str, Any]) -> None:
+        """Take the record of a validation whose weights are the model now."""
+        self.record.score = figures.get("chrf")
+
+    def worse_than_copying(self) -> str | None:
+        """A warning if the model scores lower than the untranslated source."""
+        copied, score = self.copying.get("chrf"), self.record.score
+        if copied is None or score is None or score >= copied:
+            return None
+        bleu = f" (BLEU {self.copying['bleu']:.2f})" if "bleu" in self.copying else ""
+        return (
+            f"Warning: chrF is {score:.2f} up to now, but {copied:.2f}{bleu} if the source is left untranslated: the model has learned "
+            "less than to copy. Train longer, or on more text."
+        )
+
+    def _once(self, symptom: str, message: str | None) -> Iterator[str]:
+        if message is not None and symptom not in self.record.said:
+            self.record.said.append(symptom)
+            yield message

@@ -1,11 +1,14 @@
-"""Check what is in a run folder before training starts or resumes in it."""
+"""The run folder: lock it, and check what is in it before training starts or resumes."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
+from filelock import FileLock, Timeout
 
 from nmt.bundle.folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.errors import DataError, UsageError
@@ -16,9 +19,10 @@ from nmt.training.best import BEST
 from nmt.training.checkpoint import State, Tensors, has_state, load_state
 from nmt.training.data_file import DATA
 from nmt.training.launch import count_of_ranks, training_command
-from nmt.training.lock import LOCK
 from nmt.training.text import TrainingText
 
+LOCK = ".lock"
+"""The file whose lock a training holds. It stays in a run folder when the training has ended."""
 _log = logging.getLogger(__name__)
 _DESCRIPTION = (RECIPE, SOURCE, TARGET)
 _BEFORE_TRAINING = (*_DESCRIPTION, DATA, "tensorboard")
@@ -36,6 +40,38 @@ _EXTENSIBLE = (
     "training.validation.keep_best",
 )
 """Settings of how long a run goes on and what is noted of it. Changing them makes no other run of it."""
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """A context in which this process alone writes to a folder, which is made if necessary and removed if it stays empty.
+
+    The operating system releases the lock when the process ends, however it ends.
+
+    Raises:
+        UsageError: another process has the lock.
+        DataError: the folder cannot be written.
+    """
+    is_new = not folder.exists()
+    lock = FileLock(folder / LOCK, blocking=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise UsageError(
+            f"Another training is at work in {folder}: wait for it or stop it, or choose another folder with --out."
+        ) from None
+    except OSError as error:
+        raise DataError(f"Cannot write to {folder}: {error.strerror or error}.") from None
+    try:
+        yield
+    finally:
+        lock.release()
+        if not has_state(folder):
+            with suppress(OSError):
+                (folder / LOCK).unlink()
+                if is_new:
+                    folder.rmdir()
 
 
 def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> State | None:
@@ -63,25 +99,23 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
         raise UsageError(
             f"The recipe differs from that of the run in {folder} in {', '.join(keys)}: undo that, or add --force."
         )
-    for place in (folder, folder / BEST):
-        remove_unfinished(place)
+    remove_unfinished(folder)
+    remove_unfinished(folder / BEST)
     return load_state(folder)
 
 
 def check_untrained(folder: Path) -> None:
     """Raise DataError if a folder without a state holds files that a run does not write before its first state."""
-    others = sorted(path.name for path in folder.iterdir() if path.name not in _BEFORE_TRAINING and path.name[0] != ".")
-    if others and not has_state(folder):
+    names = sorted(path.name for path in folder.iterdir() if path.name not in _BEFORE_TRAINING and path.name[0] != ".")
+    if names and not has_state(folder):
         raise DataError(
-            f"{folder} holds {others[0]}, but no state of a training to go on from: choose another folder with --out."
+            f"{folder} holds {names[0]}, but no state of a training to go on from: choose another folder with --out."
         )
 
 
 def check_text(state: State, text: TrainingText, folder: Path) -> None:
     """Raise DataError if the run was trained on another text."""
-    fingerprints = text.fingerprints
-    settings = dict.fromkeys([*fingerprints, *state.text])
-    changed = [name for name in settings if fingerprints.get(name) != state.text.get(name)]
+    changed = sorted({name for name, _ in text.fingerprints.items() ^ state.text.items()})
     if changed:
         raise DataError(
             f"What {' and '.join(changed)} name has changed since the run in {folder} was trained on it: "
@@ -91,17 +125,13 @@ def check_text(state: State, text: TrainingText, folder: Path) -> None:
 
 def check_weights(state: State, weights: Tensors, folder: Path) -> None:
     """Raise DataError if the run trained weights of other names or shapes."""
-    stored = state.weights
-    if names := sorted(weights.keys() ^ stored.keys()):
-        difference = f"only one of the two has {names[0]}"
-    elif others := [name for name in weights if weights[name].shape != stored[name].shape]:
-        shape, new = (list(side[others[0]].shape) for side in (stored, weights))
-        difference = f"{others[0]} is {shape} but would be {new}"
-    else:
-        return
-    raise DataError(
-        f"The run in {folder} cannot go on with this recipe, not even by --force: {difference}. Train anew, in another folder."
-    )
+    new, stored = ({name: list(value.shape) for name, value in side.items()} for side in (weights, state.weights))
+    for name in sorted(new.keys() | stored.keys()):
+        if new.get(name) != stored.get(name):
+            raise DataError(
+                f"The run in {folder} cannot go on with this recipe, not even by --force: {name} is {stored.get(name, 'missing')} "
+                f"but would be {new.get(name, 'missing')}. Train anew, in another folder."
+            )
 
 
 def warn_of_changed_machine(state: State, folder: Path, device: torch.device) -> None:

@@ -1,4 +1,4 @@
-"""Train a model: read the text, build the model, and loop over updates, validations and saves."""
+"""Train a model: loop over updates, validations and saves."""
 
 from __future__ import annotations
 
@@ -6,64 +6,42 @@ import math
 import signal
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 
-from nmt.alignment.corpus_links import TokenLinks, splits_of
-from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, Bundle, load_tensors
-from nmt.data.encoded import EncodedCorpus, encode_corpus
-from nmt.data.mixture import describe_mixture, split_tags_warning
+from nmt.bundle.folder import WEIGHTS, load_tensors
 from nmt.data.sampled import pairs_of
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
-from nmt.recipe import LENGTH_PENALTY, MBR_SAMPLES, Recipe, TrainingConfig, choose_again, is_chosen
+from nmt.recipe import LENGTH_PENALTY, MBR_SAMPLES, Recipe, choose_again, is_chosen
 from nmt.runtime.arguments import as_path
-from nmt.runtime.device import (
-    as_device,
-    bound_compiled_products,
-    check_precision,
-    choose_precision,
-    torch_defaults,
-)
-from nmt.runtime.progress import with_rate
+from nmt.runtime.device import as_device, bound_compiled_products, torch_defaults
+from nmt.runtime.progress import with_progress
 from nmt.runtime.wording import counted
-from nmt.text.subwords import Subwords
-from nmt.training.advice import (
-    TrainingSize,
-    advise,
-    duplicates_warning,
-    overlap_warning,
-    several_sentences_warning,
-)
+from nmt.training.advice import Symptoms, TrainingSize, advise
 from nmt.training.auto import load_recipe
-from nmt.training.bad_updates import MAX_BAD_UPDATES, BadUpdate, Diverged, OutOfMemory
 from nmt.training.best import BestCheckpoints, Rank
 from nmt.training.checkpoint import State, has_state, save_state
-from nmt.training.conventions import convention_warnings
 from nmt.training.data_file import DataDescription, TextDescription
 from nmt.training.epoch import Epoch, ahead, plan_epoch
-from nmt.training.folder import check_text, check_weights, open_folder, resume_command, warn_of_changed_machine
-from nmt.training.lock import lock_folder
-from nmt.training.log import Log, best_of_each_language, read_validations
-from nmt.training.meter import LossStats, Meter, PendingStats
-from nmt.training.optim import Clock, rate_factor, use_weights
+from nmt.training.folder import check_weights, lock_folder, resume_command, warn_of_changed_machine
+from nmt.training.log import Log, Meter, best_of_each_language, read_validations
+from nmt.training.losses import MAX_BAD_UPDATES, BadUpdate, Diverged, LossStats, OutOfMemory, PendingStats
+from nmt.training.optim import Clock, use_weights
 from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
-from nmt.training.pretrained import Pretrained, load_pretrained
+from nmt.training.preparation import Run, prepare
 from nmt.training.scheduled_sampling import teacher_forcing_ratio
 from nmt.training.search_choice import choose_search
 from nmt.training.stopping import Stop, Stopping
-from nmt.training.symptoms import Symptoms
-from nmt.training.text import TrainingText
 from nmt.training.update import PreparedGroup, TrainStep
-from nmt.training.validation import Validator, compared_metrics, usable_tokenizer
+from nmt.training.validation import Validator, compared_metrics
 
 SAVE_EVERY = 600.0
 """Seconds after which the state is saved even if no validation is due."""
@@ -135,32 +113,24 @@ def train(
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, run=folder if resume else None)
     with Stopping() as stopping:
         try:
-            with _open_run(folder, device, resume=resume) as ranks:
+            with _open_folder(folder, device, resume=resume) as ranks:
                 with stopping.at_once():
-                    trainer = Trainer(
-                        recipe,
-                        folder,
-                        stopping,
-                        ranks,
-                        build_model,
-                        device=device,
-                        resume=resume,
-                        force=force,
-                        quiet=quiet,
+                    run = prepare(
+                        recipe, folder, ranks, build_model, device=device, resume=resume, force=force, quiet=quiet
                     )
-                return trainer.run()
+                    trainer = Trainer(run, stopping)
+                return trainer.fit()
         except (Stop, KeyboardInterrupt):
+            outcome = "Training had not begun yet."
             if has_state(folder):
                 outcome = f"The last saved state is kept; go on with: {resume_command(folder, device)}"
-            else:
-                outcome = "Training had not begun yet."
             raise Interrupted(outcome, stopping.signal or signal.SIGINT) from None
         except torch.OutOfMemoryError:  # outside a batch; a batch would be skipped
             raise DataError(f"{OutOfMemory.verdict}. {OutOfMemory.advice}") from None
 
 
 @contextmanager
-def _open_run(folder: Path, device: torch.device, *, resume: bool) -> Iterator[Ranks]:
+def _open_folder(folder: Path, device: torch.device, *, resume: bool) -> Iterator[Ranks]:
     """A context in which the ranks are connected and the first of them has the lock of the run folder."""
     with ExitStack() as stack:
         ranks = stack.enter_context(open_ranks(device))
@@ -204,117 +174,58 @@ class Progress:
 
 
 class Trainer:
-    """One run: trains the model, validates it, logs and saves.
+    """Trains a prepared run, validates its model, logs and saves.
 
     Each part keeps its own record, which `state_dict` collects: `progress`, `meter`, `best`, `log`, `symptoms`, and `train_step`,
     which has the weights.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        folder: Path,
-        stopping: Stopping,
-        ranks: Ranks,
-        build_model: ModelBuilder,
-        *,
-        device: torch.device,
-        resume: bool,
-        force: bool,
-        quiet: bool,
-    ) -> None:
-        """Check the folder, load the text, build the model and the parts, and write all of the model folder but the weights."""
-        self.recipe, self.settings, self.folder = recipe, recipe.training, folder
-        self.stopping, self.ranks, self.device = stopping, ranks, device
-        written, quiet = folder if ranks.is_first else None, quiet or not ranks.is_first
-
-        state = ranks.from_first(lambda: open_folder(recipe, folder, resume=resume, force=force))
-        self.tokenizer = usable_tokenizer(recipe, None if state is None else state.progress.get("tokenizer"))
-        with ranks.first_alone():  # the other ranks read its cache
-            self.text = TrainingText.load(recipe)
-        pretrained = None if state is not None else load_pretrained(recipe, build_model)
-        source, target = ranks.from_first(lambda: self._subwords(state, pretrained, force=force))
-        self.bundle = Bundle.fresh(recipe, source, target, build_model)
-        self.start = None if pretrained is None else pretrained.copy_to(self.bundle)
-        self.bundle.model.to(device)
-        self.precision = choose_precision(self.settings.precision, device)
-        check_precision(self.precision, self.bundle.model, device)
-
-        self.is_new, self.progress, self.meter = state is None, Progress(), Meter()
-        is_resumed = ranks.is_first and not self.is_new
-        self.settings_before = load_recipe(folder / RECIPE).training if is_resumed else self.settings
-        """Those that the run had before it was resumed."""
-        if state is not None:
-            self.progress.load_state_dict(state.progress)
-        with ranks.first_alone():
-            self.corpus = self._encode(quiet=quiet)
-            self.epoch = self._plan_epoch(min(self.progress.epoch, self.settings.epochs - 1), quiet=quiet)
-            self.train_step = TrainStep(
-                self.bundle, self._links(), precision=self.precision, device=device, ranks=ranks
-            )
-            self.validator = Validator(
-                self.bundle, self.text.valid, self.tokenizer, precision=self.precision, device=device, ranks=ranks
-            )
+    def __init__(self, run: Run, stopping: Stopping) -> None:
+        """Build the parts, bring them to the state of the run, and write all of the model folder but the weights."""
+        self.run, self.recipe, self.settings, self.stopping = run, run.recipe, run.recipe.training, stopping
+        self.ranks, self.bundle = run.ranks, run.bundle
+        machine: dict[str, Any] = {"precision": run.precision, "device": run.device, "ranks": run.ranks}
+        self.progress, self.meter = Progress(), Meter()
+        if run.state is not None:
+            self.progress.load_state_dict(run.state.progress)
+        with self.ranks.first_alone():
+            self.epoch = self._plan_epoch(min(self.progress.epoch, self.settings.epochs - 1), quiet=run.quiet)
+            self.train_step = TrainStep(self.bundle, run.links, **machine)
+            self.validator = Validator(self.bundle, run.text.valid, run.tokenizer, **machine)
         self.updates = int(min(self.epoch.updates * self.settings.epochs, self.settings.updates or math.inf))
         """Of the whole training."""
-        self.best = BestCheckpoints(written, self.settings.validation.keep_best, self.validator.metrics)
-        self.log = Log(
-            written,
-            updates=self.updates,
-            done=self.progress.update,
-            quiet=quiet,
-            tensorboard=self.settings.tensorboard,
-        )
+        folder, done = run.folder if self.ranks.is_first else None, self.progress.update
+        self.best = BestCheckpoints(folder, self.settings.validation.keep_best, self.validator.metrics)
+        self.log = Log(folder, updates=self.updates, done=done, quiet=run.quiet, tensorboard=self.settings.tensorboard)
+        self.symptoms = Symptoms(self.validator.copying, self.settings.schedule.warmup)
         self.pending: deque[PendingStats] = deque()
         """The updates whose losses have not been read: at most one, while a GPU computes it."""
         self.saved_at = time.monotonic()
-        self.symptoms = Symptoms(self.validator.copying, self.settings.schedule.warmup)
-        if state is not None:
-            self.load_state_dict(state)
-        if ranks.is_first:
-            self.bundle.save_description(folder)
+        if run.state is not None:
+            self.load_state_dict(run.state)
+        if self.ranks.is_first:
+            self.bundle.save_description(run.folder)
             DataDescription(
-                train=TextDescription.of(self.text.train, self.corpus.report),
-                valid=TextDescription.of(self.text.valid, self.validator.report),
-            ).save(folder)
-
-    def _subwords(
-        self, state: State | None, pretrained: Pretrained | None, *, force: bool
-    ) -> tuple[Subwords, Subwords]:
-        """The subword models of a new run, or those of the run that is resumed, whose text must be the same unless `force` is set."""
-        if state is None:
-            return (
-                self.text.subwords(self.recipe) if pretrained is None else pretrained.subwords(self.recipe, self.text)
-            )
-        if not force:
-            check_text(state, self.text, self.folder)
-        return Subwords.load(self.folder / SOURCE), Subwords.load(self.folder / TARGET)
-
-    def _encode(self, *, quiet: bool) -> EncodedCorpus:
-        train, bundle = self.text.train, self.bundle
-        show = partial(
-            with_rate, what="encoding", total=len(train), unit="pairs", quiet=quiet, size=attrgetter("total")
-        )
-        return encode_corpus(train, bundle.source, bundle.target, self.recipe.data.filters, watch=show)
-
-    def _links(self) -> TokenLinks | None:
-        """The links of guided alignment."""
-        text, bundle = self.text, self.bundle
-        if text.links is None:
-            return None
-        return TokenLinks(text.links, self.corpus, bundle.source, bundle.target, splits_of(text.train))
+                train=TextDescription.of(run.text.train, run.corpus.report),
+                valid=TextDescription.of(run.text.valid, self.validator.report),
+            ).save(run.folder)
 
     # --- the loop ------------------------------------------------------------------------------------------------
 
-    def run(self) -> TrainingResult:
+    def fit(self) -> TrainingResult:
         """Train until the last update, or until validation no longer improves."""
         with self.log:
             for line in () if self.log.quiet else filter(None, self._introduction()):
                 self.log.show(line)
             self.meter.start()
             try:
-                self._begin()
-                self._train()
+                if self.run.state is None:  # so that a folder with weights but without a state belongs to no run
+                    self.save()
+                self.best.remove_others()
+                if self._is_validation_due():  # a run may have ended between an update and its validation
+                    self._validate()
+                while not self._is_finished():
+                    self._train_epoch()
                 self._end()
             except Stop:
                 self._stop()
@@ -325,43 +236,41 @@ class Trainer:
                 raise DataError(f"{lost} {self._saved()}") from None
         best = 0.0 if self.best.rank is None else abs(self.best.rank[0])
         metric = self.settings.validation.metrics[0]
-        return TrainingResult(self.folder, metric, best, self.progress.update, self.meter.seconds)
+        return TrainingResult(self.run.folder, metric, best, self.progress.update, self.meter.seconds)
 
-    def _begin(self) -> None:
-        """Save the state of a new run, so that a folder with weights but without a state belongs to none; validate if that is due."""
-        if self.is_new:
-            self.save()
-        self.best.remove_others()
-        if self._is_validation_due():  # a run may have ended between an update and its validation
-            self._validate()
+    def _train_epoch(self) -> None:
+        """Train update by update to the end of the epoch or of the training. After each, log, validate, stop and save as is due."""
+        prepare_group = partial(self.train_step.prepare, self.epoch.corpus)
+        with closing(ahead(prepare_group, self.epoch.groups(self.progress.group))) as groups:
+            for group in groups:
+                self._update(group)
+                if self._is_validation_due():
+                    self._validate()
+                if self.ranks.must_stop(received=self.stopping.signal is not None):
+                    raise Stop
+                if self._is_finished():
+                    return
+                if time.monotonic() - self.saved_at > SAVE_EVERY:
+                    self.save()
+        self.progress.epoch += 1
+        self.progress.group = 0
+        if not self._is_finished():
+            self.epoch = self._plan_epoch(self.progress.epoch, quiet=self.log.quiet or self.log.live is not None)
 
-    def _train(self) -> None:
-        """Train update by update. After each, log, validate, stop and save as is due."""
-        progress, settings = self.progress, self.settings
-        unread = 1 if self.device.type == "cuda" else 0  # a GPU is still computing the last update
-        while not self._is_finished():
-            with closing(self._prepared_groups()) as groups:
-                for group in groups:
-                    try:
-                        self.pending.append(self.train_step.update(group, self._clock()))
-                    except BadUpdate as reason:
-                        self._read_losses()
-                        self._skip(reason, progress.update + 1)
-                    progress.update += 1
-                    progress.group += 1
-                    self._read_losses(but=unread)
-                    if self.log.live is not None or progress.update % settings.log_every == 0:
-                        self._log_update()
-                    if self._is_validation_due():
-                        self._validate()
-                    if self.ranks.must_stop(received=self.stopping.signal is not None):
-                        raise Stop
-                    if self._is_finished():
-                        break
-                    if time.monotonic() - self.saved_at > SAVE_EVERY:
-                        self.save()
-                else:
-                    self._next_epoch()
+    def _update(self, group: PreparedGroup) -> None:
+        """Make an update, or skip it if it is bad, and log it if that is due."""
+        progress = self.progress
+        try:
+            self.pending.append(self.train_step.update(group, self._clock()))
+        except BadUpdate as reason:
+            self._read_losses()
+            self._skip(reason, progress.update + 1)
+        progress.update += 1
+        progress.group += 1
+        self._read_losses(but=1 if self.run.device.type == "cuda" else 0)  # a GPU still computes the last one
+        is_due = progress.update % self.settings.log_every == 0
+        if (is_due or self.log.live is not None) and self.meter.stats.tokens:  # none if all updates were skipped
+            self._log_update(is_due=is_due)
 
     def _end(self) -> None:
         """Validate the mean of the best checkpoints, and say why training ended and what to know of the model."""
@@ -375,22 +284,15 @@ class Trainer:
         if warning := self.symptoms.worse_than_copying():
             self.log.show(warning)
         metric = compared_metrics(self.settings.validation)[0]
-        if best_of_each := best_of_each_language(read_validations(self.folder), metric):
+        if best_of_each := best_of_each_language(read_validations(self.run.folder), metric):
             self.log.show(f"Best of each language: {best_of_each}.")
         if self.settings.pretrained is not None and self.best.checkpoints[:1] == [(self.best.rank, 0)]:
             self.log.show("No later model was better: the model is still the start (update 0).")
 
-    def _prepared_groups(self) -> Generator[PreparedGroup]:
-        """The batches of the remaining updates of the epoch, built while the update before is computed."""
-        return ahead(partial(self.train_step.prepare, self.epoch.corpus), self.epoch.groups(self.progress.group))
-
-    def _clock(self, settings: TrainingConfig | None = None) -> Clock:
-        progress, settings = self.progress, settings or self.settings
+    def _clock(self) -> Clock:
+        progress, settings = self.progress, self.settings
         epochs = progress.epoch + progress.group / self.epoch.updates
-        fraction = max(
-            epochs / settings.epochs,
-            progress.update / settings.updates if settings.updates else 0.0,
-        )
+        fraction = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
         return Clock(progress.update, epochs, fraction, progress.plateaus)
 
     def _read_losses(self, but: int = 0) -> None:
@@ -425,62 +327,35 @@ class Trainer:
     def _failure(self, reason: BadUpdate, update: int, repetition: str = "") -> DataError:
         return DataError(
             f"{reason.verdict} at update {update}: {reason}{repetition}. {reason.advice} The last good state is kept; "
-            f"go on with: {resume_command(self.folder, self.device)} --force --set KEY=VALUE"
+            f"go on with: {resume_command(self.run.folder, self.run.device)} --force --set KEY=VALUE"
         )
 
-    def _log_update(self) -> None:
+    def _log_update(self, *, is_due: bool) -> None:
         """Show the mean losses and the speed since the last line of the log, and write the next line if it is due."""
-        progress, settings, sampling = self.progress, self.settings, self.settings.scheduled_sampling
-        if not self.meter.stats.tokens:  # all updates were skipped
-            return
-        validate_every = settings.validation.every or self.epoch.updates
-        record = {
-            "epoch": progress.epoch + 1,
-            "update": progress.update,
-            **self.meter.losses(),
-            # The log has always called the teacher forcing ratio `gold_probability`.
-            **({} if sampling is None else {"gold_probability": teacher_forcing_ratio(sampling, progress.update)}),
-            "rate": self.train_step.rate,
-            **self.meter.times(self.updates - progress.update, validate_every=validate_every),
-        }
+        progress, sampling = self.progress, self.settings.scheduled_sampling
+        record = {"epoch": progress.epoch + 1, "update": progress.update, **self.meter.losses()}
+        if sampling is not None:  # the log has always called the teacher forcing ratio so
+            record["gold_probability"] = teacher_forcing_ratio(sampling, progress.update)
+        record |= {"rate": self.train_step.rate, **self.meter.times(self.updates - progress.update)}
         self.log.advance(record)
-        if progress.update % settings.log_every == 0:
+        if is_due:
             self.log.trained(record)
             self.meter.reset()
 
     def _is_finished(self) -> bool:
         settings, progress = self.settings, self.progress
-        return (
-            progress.epoch >= settings.epochs
-            or progress.update >= (settings.updates or math.inf)
-            or self._is_out_of_patience()
-        )
+        has_ended = progress.epoch >= settings.epochs or progress.update >= (settings.updates or math.inf)
+        return has_ended or self._is_out_of_patience()
 
     def _is_out_of_patience(self) -> bool:
         patience = self.settings.validation.patience
         return patience is not None and self.best.stale >= patience
 
-    def _next_epoch(self) -> None:
-        self.progress.epoch += 1
-        self.progress.group = 0
-        if self._is_finished():
-            return
-        self.epoch = self._plan_epoch(self.progress.epoch, quiet=self.log.quiet or self.log.live is not None)
-
     def _plan_epoch(self, number: int, *, quiet: bool) -> Epoch:
-        show = partial(
-            with_rate, what="sampling subwords", total=len(self.corpus), unit="pairs", quiet=quiet, size=pairs_of
-        )
-        bundle = self.bundle
-        return plan_epoch(
-            self.recipe,
-            self.corpus,
-            bundle.source,
-            bundle.target,
-            number,
-            words=self.text.rare_words,
-            watch=show,
-        )
+        corpus, bundle, what = self.run.corpus, self.bundle, "sampling subwords"
+        show = partial(with_progress, what=what, total=len(corpus), unit="pairs", quiet=quiet, size=pairs_of)
+        words = self.run.text.rare_words
+        return plan_epoch(self.recipe, corpus, bundle.source, bundle.target, number, words=words, watch=show)
 
     # --- validation ----------------------------------------------------------------------------------------------
 
@@ -501,36 +376,40 @@ class Trainer:
     def _validate(self) -> None:
         """Validate the model, save it if it is among the best, and save the state."""
         self._read_losses()
+        progress, schedule = self.progress, self.settings.schedule
         with self.meter.validation(), self.train_step.averaged():
             record, rank = self._figures()
-            improved = self.best.add(self.train_step.weights, rank, self.progress.update)
-        self._update_plateau(improved=improved)
-        record |= {**self.meter.since_validation(), "update": self.progress.update}
+            improved = self.best.add(self.train_step.weights, rank, progress.update)
+        progress.plateau = 0 if improved else progress.plateau + 1
+        if schedule.kind == "plateau" and progress.plateau >= schedule.patience:
+            progress.plateau, progress.plateaus = 0, progress.plateaus + 1
+        record |= {**self.meter.since_validation(), "update": progress.update}
         self._log_validation(record, improved=improved)
-        for sentence in self.symptoms.of_validation(record, improved=improved):
-            self.log.show(sentence)
-        self.progress.validated = self.progress.update
+        for warning in self.symptoms.of_validation(record, improved=improved):
+            self.log.show(warning)
+        progress.validated = progress.update
         self.save()
 
     def _validate_mean(self) -> None:
         """Save the mean of the best checkpoints as the model if it is better than each of them, and the state, that a run goes on from."""
         mean = None if self.progress.averaged == self.progress.update else self.ranks.from_first(self.best.mean)
-        if mean is not None:
-            with use_weights(mean, self.train_step.weights):
-                record, rank = self._figures()
-                improved = self.best.improve(self.train_step.weights, rank)
-            if improved:
-                self.symptoms.adopt(record)
-            self._log_validation(record, improved=improved, note=f"mean of the best {len(self.best.checkpoints)}")
-            self.progress.averaged = self.progress.update
-            self.save()
+        if mean is None:
+            return
+        with use_weights(mean, self.train_step.weights):
+            record, rank = self._figures()
+            improved = self.best.improve(self.train_step.weights, rank)
+        if improved:
+            self.symptoms.adopt(record)
+        self._log_validation(record, improved=improved, note=f"mean of the best {len(self.best.checkpoints)}")
+        self.progress.averaged = self.progress.update
+        self.save()
 
     def _choose_search(self) -> None:
         """Choose on the validation text how the model searches, as far as the recipe leaves it open."""
         open_settings = [key for key in (LENGTH_PENALTY, MBR_SAMPLES) if is_chosen(self.recipe, key)]
         if not open_settings or not self.validator.compares_translations:
             return
-        weights = self.ranks.from_first(lambda: load_tensors(self.folder / WEIGHTS))
+        weights = self.ranks.from_first(lambda: load_tensors(self.run.folder / WEIGHTS))
         with use_weights(weights, self.train_step.weights), self.stopping.at_once():
             metric = self.validator.metrics[0].partition(" ")[0]
             choices = choose_search(open_settings, self.recipe.decoding, self.validator.search_outcome, metric)
@@ -539,7 +418,7 @@ class Trainer:
             self.log.show(choice.reason)
             recipe = choose_again(recipe, choice)
         if self.ranks.is_first:
-            replace(self.bundle, recipe=recipe).save_description(self.folder)
+            replace(self.bundle, recipe=recipe).save_description(self.run.folder)
 
     def _figures(self) -> tuple[dict[str, Any], Rank]:
         """The figures of the current weights and their rank. A signal raises Stop at once.
@@ -550,23 +429,17 @@ class Trainer:
         try:
             with self.stopping.at_once():
                 record = self.validator.validate()
-        except (Diverged, torch.OutOfMemoryError) as error:
-            too_large = OutOfMemory("a batch of the validation text does not fit into memory")
-            reason = error if isinstance(error, Diverged) else too_large
+        except Diverged as reason:
             raise self._failure(reason, self.progress.update) from None
+        except torch.OutOfMemoryError:
+            too_large = OutOfMemory("a batch of the validation text does not fit into memory")
+            raise self._failure(too_large, self.progress.update) from None
         return record, self.validator.rank(record)
 
     def _log_validation(self, record: dict[str, Any], *, improved: bool, **note: str) -> None:
         epoch = min(self.progress.epoch + 1, self.settings.epochs)  # the last epoch may have ended
         place = {"epoch": epoch, "update": self.progress.update, "seconds": self.meter.seconds}
         self.log.validated({**place, **record, "best": improved, **note})
-
-    def _update_plateau(self, *, improved: bool) -> None:
-        """Count validations without improvement, and have a plateau schedule reduce the learning rate after `patience`."""
-        progress, schedule = self.progress, self.settings.schedule
-        progress.plateau = 0 if improved else progress.plateau + 1
-        if schedule.kind == "plateau" and progress.plateau >= schedule.patience:
-            progress.plateau, progress.plateaus = 0, progress.plateaus + 1
 
     # --- saving and stopping -------------------------------------------------------------------------------------
 
@@ -578,14 +451,14 @@ class Trainer:
             **self.best.state_dict(),
             **self.log.state_dict(),
             **self.symptoms.state_dict(),
-            "tokenizer": self.tokenizer,
+            "tokenizer": self.run.tokenizer,
         }
-        return State(progress, self.text.fingerprints, **self.train_step.state_dict())
+        return State(progress, self.run.text.fingerprints, **self.train_step.state_dict())
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a state. Raises DataError if it belongs to a model of other shapes."""
-        warn_of_changed_machine(state, self.folder, self.device)
-        check_weights(state, self.train_step.weights, self.folder)
+        warn_of_changed_machine(state, self.run.folder, self.run.device)
+        check_weights(state, self.train_step.weights, self.run.folder)
         self.train_step.load_state_dict(vars(state))
         for part in (self.progress, self.meter, self.best, self.log, self.symptoms):
             part.load_state_dict(state.progress)
@@ -601,59 +474,41 @@ class Trainer:
         if not self.ranks.is_first or (self.progress.bad and self.progress.validated != self.progress.update):
             return
         self.log.sync()
-        save_state(self.folder, self.state_dict())
+        save_state(self.run.folder, self.state_dict())
         self.saved_at = time.monotonic()
         self.best.remove_others()
 
     def _stop(self) -> NoReturn:
         """Save the state, and a model if there is none yet, and raise Interrupted."""
         self.save()
-        if not self.progress.bad and not (self.folder / WEIGHTS).exists():
+        if not self.progress.bad and not (self.run.folder / WEIGHTS).exists():
             with self.train_step.averaged():
                 self.best.save_model(self.train_step.weights)
         raise Interrupted(self._saved(), self.stopping.signal or signal.SIGINT)
 
     def _saved(self) -> str:
-        return f"The state is saved; go on with: {resume_command(self.folder, self.device)}"
+        return f"The state is saved; go on with: {resume_command(self.run.folder, self.run.device)}"
 
     # --- before training -----------------------------------------------------------------------------------------
 
     def _introduction(self) -> Iterator[str | None]:
         """Corpus, metrics, model and machine, and advice for a new run."""
-        data, text, bundle = self.recipe.data, self.text, self.bundle
-        yield f"{text.train.name}: {self.corpus.report}"
-        yield describe_mixture(data, self.corpus.parts)
-        yield split_tags_warning(data, bundle.source)
-        yield self.start
-        if self.is_new:
-            yield from (choice.reason for choice in self.recipe.chosen)
-            yield overlap_warning(data, text)
-            yield duplicates_warning(data, text.train)
-            yield several_sentences_warning(text.train)
-            yield from convention_warnings(text)
+        run, bundle = self.run, self.bundle
+        yield from run.introduction()
         yield from self.validator.introduction()
-        size = TrainingSize(
-            len(self.corpus), self.corpus.tokens, (len(bundle.source), len(bundle.target)), bundle.parameters
-        )
+        vocabulary = (len(bundle.source), len(bundle.target))
+        size = TrainingSize(len(run.corpus), run.corpus.tokens, vocabulary, bundle.parameters)
         threads = counted(torch.get_num_threads(), "thread")
         yield (
             f"{self.recipe.name}: {size.parameters / 1e6:.1f} M parameters, {counted(self.epoch.updates, 'update')} per epoch, "
-            f"{self.precision} on {self.device}, "
-            f"{threads if self.ranks.count == 1 else f'{self.ranks.count} processes of {threads}'}; run folder {self.folder}"
+            f"{run.precision} on {run.device}, "
+            f"{threads if self.ranks.count == 1 else f'{self.ranks.count} processes of {threads}'}; run folder {run.folder}"
         )
         if self.train_step.is_compiled:
             yield "PyTorch compiles the steps of the model in the first updates, which takes about a minute."
-        yield advise(self.recipe, size) if self.is_new else self._continuation()
+        if run.state is None:
+            yield advise(self.recipe, size)
+        else:
+            yield f"The run goes on after update {self.progress.update:,} of {self.updates:,}."
         if self.best.starts_anew:
             yield f"Validation now compares {', then '.join(self.validator.metrics)}: best and patience start anew."
-
-    def _continuation(self) -> str:
-        """Where a resumed run goes on, and what extending it has done to the learning rate."""
-        line = f"The run goes on after update {self.progress.update:,} of {self.updates:,}."
-        old, new = (
-            settings.optimizer.rate * rate_factor(settings.schedule, self._clock(settings))
-            for settings in (self.settings_before, self.settings)
-        )
-        if math.isclose(old, new):
-            return line
-        return f"{line} The {self.settings.schedule.kind} schedule gives the next one the learning rate {new:.2g} instead of {old:.2g}."

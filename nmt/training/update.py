@@ -20,10 +20,9 @@ from nmt.data.encoded import EncodedPairs
 from nmt.fast import accelerate, arithmetic, is_compiled
 from nmt.runtime.device import Precision, autocast
 from nmt.runtime.wording import counted
-from nmt.training.bad_updates import OutOfMemory
 from nmt.training.epoch import Group
 from nmt.training.guidance import guidance_weight, guided_cross_entropy
-from nmt.training.meter import PendingStats
+from nmt.training.losses import OutOfMemory, PendingStats
 from nmt.training.optim import (
     Clock,
     MovingAverage,

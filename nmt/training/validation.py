@@ -29,8 +29,8 @@ from nmt.fast import accelerate
 from nmt.recipe import DecodingConfig, Recipe, ValidationConfig, change_decoding
 from nmt.runtime.device import Precision, autocast
 from nmt.runtime.wording import counted
-from nmt.training.bad_updates import Diverged
 from nmt.training.best import Rank
+from nmt.training.losses import Diverged
 from nmt.training.parallel import ALONE, Ranks
 from nmt.training.search_choice import Outcome
 

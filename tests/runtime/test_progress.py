@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nmt.runtime.progress import with_rate
+from nmt.runtime.progress import with_progress
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def step(clock: list[float], seconds: float, *, quiet: bool = False) -> list[int
             clock[0] += seconds / 10
             yield number
 
-    return list(with_rate(items(), "encoding", total=1000, unit="lines", quiet=quiet, size=lambda _: 100))
+    return list(with_progress(items(), "encoding", total=1000, unit="lines", quiet=quiet, size=lambda _: 100))
 
 
 def test_a_long_step_has_a_line_every_half_minute_and_at_the_end(

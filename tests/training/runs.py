@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.training.checkpoint import STATE, load_state
+from nmt.training.folder import LOCK
 from nmt.training.log import METRICS
 
 
@@ -17,7 +18,9 @@ def timeless(run: Path) -> list[dict[str, Any]]:
 
 def outcome(run: Path) -> dict[str, Any]:
     """Hashes of all files of a run by name; for records and state, their content without time figures."""
-    files = {str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file()}
+    files = {
+        str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file() and path.name != LOCK
+    }
     hashes: dict[str, Any] = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
     state = load_state(run)
     groups = (state.weights, state.average, state.optimizer, state.generators)

@@ -9,9 +9,8 @@ import pytest
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.recipe import parse_recipe
-from nmt.training import trainer
-from nmt.training.advice import duplicates_warning
-from nmt.training.conventions import convention_warnings
+from nmt.training import advice
+from nmt.training.advice import convention_warnings, duplicates_warning
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
 from tests.training.toy import recipe, write_reversal
@@ -94,8 +93,8 @@ def test_a_training_warns_at_its_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_reversal(tmp_path, pairs=60, held_out=5, longest=30)
-    monkeypatch.setattr(trainer, "convention_warnings", lambda text: [f"otherwise {text.valid.name}"])
-    monkeypatch.setattr(trainer, "duplicates_warning", lambda _, text: f"twice {text.name}")
+    monkeypatch.setattr(advice, "convention_warnings", lambda text: [f"otherwise {text.valid.name}"])
+    monkeypatch.setattr(advice, "duplicates_warning", lambda _, text: f"twice {text.name}")
     toy = recipe(tmp_path, training={"epochs": 1})
     train(toy, tmp_path / "run", device="cpu")
     shown = capsys.readouterr().err

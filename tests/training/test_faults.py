@@ -135,7 +135,7 @@ def survive(recipe: Recipe, run: Path, disk: Disk, whole: dict[str, Any]) -> Non
     with disk.mounted():
         try:
             train(recipe, run, device=CPU, quiet=True)
-        except (DataError, Killed) as caught:
+        except (DataError, OSError, Killed) as caught:
             problem = caught
     place = f"{disk.fault} at call {disk.at}, {disk.calls[-1]}"
     if not isinstance(disk.fault, int):

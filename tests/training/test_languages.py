@@ -17,7 +17,7 @@ from nmt.recipe import FiltersConfig, Recipe, load_recipe
 from nmt.serving.engine import Engine, Setting
 from nmt.sharing.card import model_card
 from nmt.text.subwords import Subwords
-from nmt.training.conventions import convention_warnings
+from nmt.training.advice import convention_warnings
 from nmt.training.log import best_of_each_language, read_validations
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.locators import load_corpus
-from nmt.training import trainer
+from nmt.training import advice
 from nmt.training.advice import Overlap, overlap_warning
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
@@ -35,7 +35,7 @@ def test_overlaps_agree_with_a_plain_reading(held_out: list[tuple[str, str]], tr
         assert overlap.example is None
     else:
         row = (pairs if any(pairs) else sources).index(True)
-        assert overlap.example == (row + 1, held_out[row][0])
+        assert overlap.example == (row, held_out[row][0])
 
 
 TRAIN = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("a bird", "ein Vogel")]
@@ -95,6 +95,6 @@ def test_a_training_warns_once_at_its_start(
     assert capsys.readouterr().err.count("has 0 pairs and 5 sources of the 5 of data.valid (such as line 1:") == 1
     train(toy, tmp_path / "run", device="cpu", resume=True)
     assert "data.valid" not in capsys.readouterr().err
-    monkeypatch.setattr(trainer, "overlap_warning", lambda *_: pytest.fail("compared for nobody"))
+    monkeypatch.setattr(advice, "overlap_warning", lambda *_: pytest.fail("compared for nobody"))
     train(toy, tmp_path / "quiet", device="cpu", quiet=True)
     assert capsys.readouterr().err == ""

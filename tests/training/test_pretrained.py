@@ -134,7 +134,7 @@ def test_a_resumed_run_does_not_need_the_pretrained_model(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("nmt.training.trainer.Trainer._next_epoch", interrupt)
+        patch.setattr("nmt.training.trainer.Trainer._train_epoch", interrupt)
         with pytest.raises(Interrupted):
             train(recipe, tmp_path / "run", device="cpu", quiet=True)
     shutil.rmtree(copy)

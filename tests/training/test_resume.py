@@ -1,6 +1,5 @@
 """A run that is killed, stopped or disturbed and then resumed gives the same bytes as an uninterrupted run."""
 
-import errno
 import json
 import os
 import pty
@@ -24,10 +23,10 @@ from nmt.errors import DataError, UsageError
 from nmt.model.interface import ModelOutput
 from nmt.model.recurrent import RecurrentModel
 from nmt.recipe import Recipe, dump_recipe
-from nmt.training import best, lock, trainer
+from nmt.training import best, trainer
 from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
-from nmt.training.lock import LOCK, lock_folder
-from nmt.training.meter import PendingStats
+from nmt.training.folder import LOCK, lock_folder
+from nmt.training.losses import PendingStats
 from nmt.training.optim import Clock
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import TrainingText
@@ -202,20 +201,18 @@ def test_two_processes_train_the_same_model(corpus: Path, tmp_path: Path) -> Non
 
 def test_a_dead_process_holds_no_lock(tmp_path: Path) -> None:
     code = (
-        f"from pathlib import Path\nfrom nmt.training.lock import lock_folder\nimport time\n"
+        f"from pathlib import Path\nfrom nmt.training.folder import lock_folder\nimport time\n"
         f"with lock_folder(Path({str(tmp_path)!r})):\n    print('held', flush=True)\n    time.sleep(60)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(UsageError, match=rf"process {holder.pid} on \S+, is at work in {tmp_path}"):
+        with pytest.raises(UsageError, match=rf"Another training is at work in {tmp_path}"):
             lock_folder(tmp_path).__enter__()
         holder.kill()
-    assert (tmp_path / LOCK).exists()
     with lock_folder(tmp_path):
         pass
-    assert not (tmp_path / LOCK).exists()
 
 
 # --- signals -----------------------------------------------------------------------------------------------------
@@ -452,7 +449,8 @@ def test_resuming_on_another_text_names_its_setting(tmp_path: Path) -> None:
 
 def test_a_model_without_a_state_is_not_overwritten(corpus: Path, finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "run")
-    (tmp_path / "run" / STATE).unlink()
+    for name in (STATE, LOCK):
+        (tmp_path / "run" / name).unlink()
     before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(DataError, match=r"no state of a training to go on from"):
         train(plain(corpus), tmp_path / "run", device=CPU, quiet=True, resume=True)
@@ -572,21 +570,13 @@ def test_a_damaged_state_is_a_data_error(
 
 def test_a_folder_in_use_is_refused(corpus: Path, finished: Path, tmp_path: Path) -> None:
     recipe, run = plain(corpus), tmp_path / "run"
-    with lock_folder(run), pytest.raises(UsageError, match=rf"Another training, process {os.getpid()} on "):
+    with lock_folder(run), pytest.raises(UsageError, match="Another training is at work in"):
         train(recipe, run, device=CPU, quiet=True)
     shutil.copytree(finished, run, dirs_exist_ok=True)
     before = outcome(run)
     with lock_folder(run), pytest.raises(UsageError, match="Another training"):
         train(recipe, run, device=CPU, quiet=True, resume=True)
     assert outcome(run) == before
-
-
-def test_training_is_refused_on_a_system_without_file_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "fcntl", None)  # as on Windows
-    sentence = "Training needs file locks that Windows does not have: run it in WSL"
-    with pytest.raises(UsageError, match=sentence), lock_folder(tmp_path / "run"):
-        pass
-    assert not (tmp_path / "run").exists()
 
 
 def test_only_checkpoints_of_the_run_are_removed(corpus: Path, tmp_path: Path) -> None:
@@ -598,18 +588,6 @@ def test_only_checkpoints_of_the_run_are_removed(corpus: Path, tmp_path: Path) -
     names = {path.name for path in (run / "best").iterdir()}
     assert "favourite.safetensors" in names
     assert "00000099.safetensors" not in names
-
-
-def test_a_file_system_without_locks_gives_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def unsupported(descriptor: int, operation: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr("fcntl.flock", unsupported)
-    with lock_folder(tmp_path / "run"):
-        assert (tmp_path / "run" / LOCK).read_text().startswith(f"{os.getpid()} on ")
-    assert "cannot be locked (No locks available): start no second training" in caplog.text
 
 
 # --- bad updates ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
-from nmt.training import trainer
+from nmt.training import advice
 from nmt.training.advice import several_sentences_warning
 from nmt.training.trainer import train
 from tests.training.toy import recipe, write_reversal
@@ -36,7 +36,7 @@ def test_a_training_warns_at_its_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_reversal(tmp_path, pairs=60, held_out=5, longest=30)
-    monkeypatch.setattr(trainer, "several_sentences_warning", lambda text: f"crowded {text.name}")
+    monkeypatch.setattr(advice, "several_sentences_warning", lambda text: f"crowded {text.name}")
     toy = recipe(tmp_path, training={"epochs": 1})
     train(toy, tmp_path / "run", device="cpu")
     assert capsys.readouterr().err.count("crowded") == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.training.symptoms import Symptoms
+from nmt.training.advice import Symptoms
 from nmt.training.trainer import train
 from tests.training.toy import recipe, write_reversal
 

@@ -19,7 +19,8 @@ from nmt.text.subwords import Subwords
 from nmt.training import best
 from nmt.training.best import average_run, save_last
 from nmt.training.checkpoint import STATE, State, load_state
-from nmt.training.meter import PendingStats
+from nmt.training.folder import LOCK
+from nmt.training.losses import PendingStats
 from nmt.training.optim import Clock
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import PreparedGroup, TrainStep
@@ -77,7 +78,7 @@ def test_a_run_folder_is_a_model_folder_with_metrics_and_state(small: Path, tmp_
     train(toy_recipe(small), tmp_path / "run", device=CPU, quiet=True)
     names = {path.name for path in (tmp_path / "run").iterdir()}
     model = {"recipe.yaml", "source.model", "target.model", "weights.safetensors"}
-    assert names == {*model, "data.json", "metrics.jsonl", STATE}
+    assert names == {*model, "data.json", "metrics.jsonl", STATE, LOCK}
     assert [record["epoch"] for record in records(tmp_path / "run", "valid")] == [1, 2]
     assert all({"loss", "perplexity", "bleu", "best"} <= record.keys() for record in records(tmp_path / "run", "valid"))
 
@@ -283,7 +284,7 @@ def test_resuming_with_another_recipe_says_what_differs(small: Path, tmp_path: P
     assert len(records(tmp_path / "run", "valid")) == 2
 
 
-def test_a_run_that_is_extended_says_where_it_goes_on_and_with_which_rate(
+def test_a_run_that_is_extended_says_where_it_goes_on(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, schedule = tmp_path / "run", {"kind": "cosine", "final": 0.1}
@@ -292,15 +293,9 @@ def test_a_run_that_is_extended_says_where_it_goes_on_and_with_which_rate(
     validation = {"every": 3, "patience": 50, "keep_best": 2}
     longer = {"updates": 8, "epochs": 9, "log_every": 2, "schedule": schedule, "validation": validation}
     train(toy_recipe(small, training=longer), run, device=CPU, resume=True)
-    goes_on = "The run goes on after update 4 of 8."
-    assert (
-        f"{goes_on} The cosine schedule gives the next one the learning rate 0.0028 instead of 0.0005."
-        in capsys.readouterr().err
-    )
+    assert "The run goes on after update 4 of 8.\n" in capsys.readouterr().err
     assert [record["update"] for record in records(run, "valid")] == [4, 6, 8, 8]
     assert len(list((run / "best").iterdir())) == 2
-    train(toy_recipe(small, training={**longer, "updates": 9}), run, device=CPU, resume=True)
-    assert "goes on after update 8 of 9. The cosine" in capsys.readouterr().err
 
 
 def test_resuming_needs_a_folder(small: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.runtime.device import Precision
-from nmt.training.bad_updates import Diverged
+from nmt.training.losses import Diverged
 from nmt.training.optim import Clock
 from nmt.training.update import PreparedGroup, TrainStep
 from tests.training.toy import recipe as toy_recipe

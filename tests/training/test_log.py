@@ -1,0 +1,85 @@
+"""The log tells losses, speed and time as they were, also of a resumed run, on a terminal of any width."""
+
+import io
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from nmt.training import log
+from nmt.training.log import Log, Meter
+from nmt.training.losses import LossStats
+
+Wait = Callable[[float], None]
+
+
+@pytest.fixture
+def wait(monkeypatch: pytest.MonkeyPatch) -> Wait:
+    """A function that lets time pass for a meter."""
+    now = [100.0]
+    monkeypatch.setattr(log, "time", SimpleNamespace(monotonic=lambda: now[0]))  # not the clock of other threads
+
+    def wait(seconds: float) -> None:
+        now[0] += seconds
+
+    return wait
+
+
+def make_updates(meter: Meter, wait: Wait, count: int) -> None:
+    for _ in range(count):
+        wait(0.5)
+        meter.add(LossStats(tokens=6, nll=3.0, alignment_loss=2.0, linked_tokens=4))
+
+
+def test_a_validation_counts_as_time_but_not_for_the_speed(wait: Wait) -> None:
+    meter = Meter()
+    make_updates(meter, wait, 1)
+    with meter.validation():
+        wait(20.0)
+    make_updates(meter, wait, 1)
+    assert meter.times(100) == pytest.approx({"tokens_per_second": 12.0, "seconds": 21.0, "seconds_left": 1050.0})
+    assert meter.losses() == pytest.approx({"loss": 0.5, "perplexity": 2.718281828**0.5, "alignment_loss": 0.5})
+
+
+def test_a_resumed_run_goes_on_with_losses_and_time_and_measures_its_own_speed(wait: Wait) -> None:
+    stopped, resumed = Meter(), Meter()
+    make_updates(stopped, wait, 1)
+    stopped.reset()
+    assert stopped.stats == LossStats()
+    make_updates(stopped, wait, 3)
+    resumed.load_state_dict(stopped.state_dict())
+    assert resumed.losses() == stopped.losses()
+    wait(1000.0)
+    resumed.start()
+    make_updates(resumed, wait, 1)
+    assert resumed.times(8) == pytest.approx({"tokens_per_second": 12.0, "seconds": 2.5, "seconds_left": 4.0})
+
+
+class Terminal(io.StringIO):
+    """What is written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("width", "count"), [(140, 6), (60, 1)])
+def test_a_terminal_of_any_width_shows_the_time_left(
+    width: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    losses = {"loss": 5.123, "perplexity": 167.0, "tokens_per_second": 5700.0}
+    record = {"epoch": 12, "update": 12_345, **losses, "seconds_left": 3600.0}
+    with Log(tmp_path, updates=100_000, done=0, quiet=False, tensorboard=False) as shown:
+        shown.validated({**record, "bleu": 31.2, "best": True})
+        shown.advance(record)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    line = text.rsplit("(best)", 1)[1].strip().splitlines()[-1]
+    assert "12% 1:00:00 left" in line
+    assert len(line) <= width
+    figures = ["epoch 12", "ppl 167.00", "BLEU 31.20", "5,700 tokens/s", "update 12345", "loss 5.123"]
+    assert [figure for figure in figures if figure in line][:count] == figures[:count]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 IN_MEMORY = 4 * 2**20
 """Bytes beyond which an array moves to a temporary file."""
+_BLOCK = 2**18
+"""Lengths that are computed at a time."""
 
 
 class Lists:
@@ -53,22 +55,10 @@ class Lists:
         begins, ends = self.starts[rows].tolist(), self.starts[rows + 1].tolist()
         return [self.values[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
-
-class Lengths:
-    """The length of every list, computed when indexed."""
-
-    def __init__(self, lists: Lists) -> None:
-        self._starts = lists.starts
-
-    def __len__(self) -> int:
-        return len(self._starts) - 1
-
-    def __getitem__(self, rows: slice | npt.ArrayLike) -> npt.NDArray[np.int32]:
-        if isinstance(rows, slice):
-            rows = np.arange(*rows.indices(len(self)))
-        rows = np.asarray(rows, np.int64)
-        lengths: npt.NDArray[np.int64] = self._starts[rows + 1] - self._starts[rows]
-        return lengths.astype(np.int32)
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """The length of every list."""
+        starts = (self.starts[first : first + _BLOCK + 1] for first in range(0, len(self), _BLOCK))
+        return collect_array(map(np.diff, starts), np.int32)
 
 
 class ArrayFile:
@@ -86,7 +76,7 @@ class ArrayFile:
 
     def append(self, values: npt.ArrayLike) -> None:
         """Add values at the end."""
-        self._size += self._file.write(np.asarray(values, self._dtype).tobytes())
+        self._size += self._file.write(np.ascontiguousarray(values, self._dtype).data)
 
     def array(self) -> npt.NDArray[Any]:
         """All values so far. They can be changed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from string import punctuation
 from typing import NamedTuple
 
@@ -192,19 +192,12 @@ def _extended(
 ) -> tuple[EncodedPairs, list[Part]]:
     """The pairs with further ones, so many for each part, and the parts with those."""
     dtype = pairs.source.values.dtype
-    together = EncodedPairs(*collect_lists(_all_blocks(pairs, blocks), 2, dtype))
+    together = EncodedPairs(*collect_lists(chain([(pairs.source, pairs.target)], blocks), 2, dtype))
     ends = len(pairs) + np.cumsum(counts)
     rows = [np.arange(end - count, end, dtype=np.int32) for end, count in zip(ends, counts, strict=True)]
     return together, [
         part._replace(rows=np.concatenate((part.rows, own))) for part, own in zip(parts, rows, strict=True)
     ]
-
-
-def _all_blocks(pairs: EncodedPairs, blocks: Iterable[_Block]) -> Iterator[_Block]:
-    for start in range(0, len(pairs), _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, len(pairs)))
-        yield _lists(pairs.source[rows]), _lists(pairs.target[rows])
-    yield from blocks
 
 
 def _lists(arrays: Sequence[npt.NDArray[np.integer]]) -> Lists:

@@ -14,13 +14,12 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from nmt.data.arrays import Lengths, collect_array
+from nmt.data.arrays import collect_array
 from nmt.text.subwords import BOS, EOS, PAD
 
 SPAN = 1_000_000
 """Rows of a larger corpus that are sorted by length together, to bound the memory."""
 Rows = npt.NDArray[np.int32]
-LengthsOfRows = Lengths | npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,8 @@ class Plan(Sequence[Rows]):
 
 
 def plan_batches(
-    source_lengths: LengthsOfRows,
-    target_lengths: LengthsOfRows,
+    source_lengths: npt.NDArray[np.integer],
+    target_lengths: npt.NDArray[np.integer],
     *,
     batch_tokens: int,
     seed: int,
@@ -148,8 +147,8 @@ def plan_batches(
 
 
 def plan_sentence_batches(
-    source_lengths: LengthsOfRows,
-    target_lengths: LengthsOfRows,
+    source_lengths: npt.NDArray[np.integer],
+    target_lengths: npt.NDArray[np.integer],
     *,
     batch_sentences: int,
     sort_within: int | None,

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nmt.data.arrays import ArrayFile, Lengths, Lists, collect_lists
+from nmt.data.arrays import ArrayFile, Lists, collect_lists
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import FilterReport, first_occurrences, keep
 from nmt.data.rules import TextRule, text_rules
@@ -75,7 +75,7 @@ class EncodedPairs:
 
     def __init__(self, source: Lists, target: Lists) -> None:
         self.source, self.target = source, target
-        self.source_lengths, self.target_lengths = Lengths(source), Lengths(target)
+        self.source_lengths, self.target_lengths = source.lengths(), target.lengths()
 
     def __len__(self) -> int:
         return len(self.source)

@@ -70,12 +70,6 @@ def test_pairs_that_would_be_too_long_are_left_out() -> None:
     assert max(max(pair) for pair in lengths) <= 4
 
 
-def test_rows_that_an_epoch_leaves_out_are_not_joined() -> None:
-    pairs, [part] = join_pairs(PAIRS, [Part(rows(0, 2), 0)], share=1, most=100, seed=1, epoch=0)
-    assert part.rows.tolist() == [0, 2, 5, 6]
-    assert all(set(source) <= {9, 1} for source, _ in pairs[part.rows])
-
-
 # --- copied words ------------------------------------------------------------------------------------------------
 
 LINES = ["<2b> Anna sees the old house", "<2b> the old house", "<2b> Anna sees the sea by the old port"] * 20
@@ -129,16 +123,8 @@ def test_so_many_pairs_get_words(share: float, least: int, most: int) -> None:
     assert least <= len([source for source, _ in copied(share) if source not in TEXT]) <= most
 
 
-def test_without_rare_words_there_are_numbers() -> None:
-    assert any(any(map(str.isdecimal, source)) for source, _ in copied(words=[]))
-
-
 def test_long_pairs_get_no_words() -> None:
     assert [source for source, _ in copied(most=2 * len(SUBWORDS.encode(TEXT[1])))].count(TEXT[0]) == 20
-
-
-def test_words_are_drawn_anew_in_every_epoch() -> None:
-    assert copied(epoch=0) == copied(epoch=0) != copied(epoch=1)
 
 
 def test_copied_pairs_can_be_joined() -> None:

@@ -97,12 +97,6 @@ def test_without_filters_every_pair_stays(tmp_path: Path, subwords: Subwords) ->
         encoded[[-1]]
 
 
-def test_each_side_has_its_own_subwords(tmp_path: Path, subwords: Subwords) -> None:
-    other = Subwords.train([pair[1] for pair in PAIRS], kind="char", size=280, byte_fallback=True)
-    encoded = encode_corpus(_corpus(tmp_path), subwords, other, FILTERS, tmp_path / "cache")
-    assert _rows(encoded)[0] == (subwords.encode(PAIRS[0][0]), other.encode(PAIRS[0][1]))
-
-
 def test_the_cache_is_hit_by_the_same_text(tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "cache"
     first = encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, cache)
@@ -187,14 +181,6 @@ def test_without_a_writable_cache_text_is_encoded_each_time(
     encoded = encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, tmp_path / "cache")
     assert "will be encoded again next time" in caplog.text
     assert _rows(encoded)[2] == (subwords.encode(PAIRS[5][0]), subwords.encode(PAIRS[5][1]))
-
-
-def test_the_cache_folder_is_that_of_the_environment(
-    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "chosen"))
-    encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS)
-    assert len(_files(tmp_path / "chosen")) == 1
 
 
 def many(count: int = 100) -> list[tuple[str, str]]:

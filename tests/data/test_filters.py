@@ -59,15 +59,6 @@ def test_no_filters_keep_everything() -> None:
     assert str(report) == "kept 2 of 2 pairs"
 
 
-def test_reports_add_up() -> None:
-    filters = FiltersConfig(max_length=7)
-    total = FilterReport({"kept": 1000, "empty": 1}, filters) + FilterReport(
-        {"kept": 500, "too_long": 2, "duplicate": 3}
-    )
-    assert total == FilterReport({"kept": 1500, "empty": 1, "too_long": 2, "duplicate": 3}, filters)
-    assert str(total) == "kept 1,500 of 1,506 pairs; dropped 1 empty, 2 longer than 7 tokens, 3 duplicates"
-
-
 TEXT = [
     ("same text", "same text"),  # a copy
     ("same text", "same text"),  # a duplicate first
@@ -112,15 +103,6 @@ def test_lengths_are_in_words_without_subwords(tmp_path: Path) -> None:
     assert str(report) == "kept 1 of 4 pairs; dropped 1 empty, 2 longer than 2 words"
 
 
-def test_a_report_has_the_first_three_samples_of_a_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BATCH", 2)
-    corpus = _corpus(tmp_path, [("", f"Zeile {row}") for row in range(7)])
-    reports = [report for _, report in clean(corpus, FiltersConfig())]
-    total = sum(reports, FilterReport({}, FiltersConfig()))
-    assert total.removed == {"empty": 7}
-    assert total.samples == {"empty": [(row + 1, "", f"Zeile {row}") for row in range(3)]}
-
-
 class Never:
     """A rule that no pair may reach."""
 
@@ -156,9 +138,3 @@ def test_duplicates_are_found_however_many_are_compared_at_a_time(
     monkeypatch.setattr(module, "_HASHES", at_once)
     pairs = [(f"{row * row % 97}", "x") for row in range(200)]
     assert first_occurrences(pairs, 200).tolist() == [pair not in pairs[:row] for row, pair in enumerate(pairs)]
-
-
-@pytest.mark.parametrize("ratio", [9.0, 2.5])
-def test_a_ratio_is_a_limit_that_may_be_reached(ratio: float) -> None:
-    mask, _ = _keep([(int(2 * ratio), 2), (int(2 * ratio) + 1, 2)], FiltersConfig(max_ratio=ratio))
-    assert mask == [True, False]

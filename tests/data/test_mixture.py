@@ -2,7 +2,6 @@
 
 from collections import Counter
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -64,18 +63,6 @@ def test_the_fingerprint_depends_on_texts_tags_and_order_alone() -> None:
     assert mix([a], [()]).fingerprint == a.fingerprint
 
 
-def test_text_without_a_tag_is_not_copied() -> None:
-    a, b = corpus("a", 1000), corpus("b", 1000)
-    mixed = mix([a, b], [(), ("<BT>",)])
-
-    def places(column: Any) -> set[int]:
-        return {buffer.address for chunk in column._chunks.chunks for buffer in chunk.buffers() if buffer}
-
-    assert places(a.source) <= places(mixed.source)
-    assert places(mixed.target) == places(a.target) | places(b.target)
-    assert not places(b.source) & places(mixed.source)
-
-
 # --- epochs -----------------------------------------------------------------------------------------------------
 
 
@@ -114,16 +101,6 @@ def test_each_pair_is_shown_as_often_as_the_others_or_once_more(
         assert not len(own) or own.max() - own.min() <= 1
 
 
-def test_every_pair_of_a_fraction_has_its_turn_before_any_has_two() -> None:
-    shown = np.zeros(10, int)
-    for epoch in range(10):
-        rows = rows_of_epoch(data(0.3), ranges(10), seed=1, epoch=epoch)
-        assert len(set(rows.tolist())) == len(rows) == 3
-        shown[rows] += 1
-        assert shown.max() - shown.min() <= 1
-    assert shown.tolist() == [3] * 10
-
-
 @pytest.mark.parametrize(
     ("temperature", "expected"), [(1, [900, 90, 10]), (2, [703, 223, 74]), (1000, [334, 333, 333])]
 )
@@ -142,10 +119,6 @@ def test_a_corpus_without_a_pair_left_has_no_share() -> None:
     assert pairs_per_epoch(data(3, 1), [0, 5]) == [0, 5]
     assert pairs_per_epoch(data(1, 1, temperature=5), [0, 5]) == [0, 5]
     assert rows_of_epoch(data(3, 1), ranges(0, 5), seed=1, epoch=0).tolist() == [0, 1, 2, 3, 4]
-
-
-def test_a_tiny_weight_shows_a_pair() -> None:
-    assert pairs_per_epoch(data(0.001, 1), [5, 5]) == [1, 5]
 
 
 def test_the_description_counts_what_an_epoch_shows() -> None:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import compress, pairwise, starmap
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +39,6 @@ VERSION = 3
 BATCH = 8_192
 """Lines that a process encodes at a time."""
 _log = logging.getLogger(__name__)
-TaskT = TypeVar("TaskT")
-ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -193,7 +190,8 @@ class _Encoding:
             for rows, rules in zip(self.corpus.ranges, self.rules, strict=True)
             for start in range(rows.start, rows.stop, BATCH)
         )
-        yield from in_processes(partial(self._encode, first), tasks, usable_cores())
+        with Pool(partial(self._encode, first), usable_cores(), computes=False) as pool:
+            yield from pool.map(tasks)
 
     def _encode(self, first: npt.NDArray[np.bool_] | None, task: tuple[slice, Sequence[TextRule]]) -> IdTable:
         """Encode some rows, and filter them by rules on their text; `first` says which pairs do not repeat another."""
@@ -206,12 +204,6 @@ class _Encoding:
         mask, report = keep(lengths[0], lengths[1], self.filters, first=is_first, pairs=pairs, rules=rules)
         source, target = (Lists.of(list(compress(side, mask)), id_type(*self.sides)) for side in ids)
         return IdTable(np.flatnonzero(mask) + rows.start, source, target, report.counts)
-
-
-def in_processes(run: Callable[[TaskT], ResultT], tasks: Iterable[TaskT], processes: int) -> Generator[ResultT]:
-    """Yield the result of each task, in order. Raises DataError if a process was killed."""
-    with Pool(run, processes, computes=False) as pool:
-        yield from pool.map(tasks)
 
 
 def _join(batches: Iterable[IdTable], dtype: npt.DTypeLike) -> IdTable:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import islice
 
 from nmt.data.arrays import Lists, collect_lists
-from nmt.data.encoded import EncodedCorpus, EncodedPairs, id_type, in_processes
+from nmt.data.encoded import EncodedCorpus, EncodedPairs, id_type
+from nmt.runtime.pool import Pool
 from nmt.text.subwords import Subwords
 
 SHARD = 2**18
@@ -42,7 +42,8 @@ class SampledCorpus(EncodedPairs):
         starts = range(0, len(corpus), SHARD)
         tasks = ((start, side) for start in starts for side in (0, 1))
         segment = partial(_segment, corpus, (source, target), alpha, seed)
-        with closing(in_processes(segment, tasks, 1 if len(corpus) <= _FEW else processes)) as lists:
+        with Pool(segment, 1 if len(corpus) <= _FEW else processes, computes=False) as pool:
+            lists = pool.map(tasks)
             super().__init__(*collect_lists(watch(zip(lists, lists, strict=True)), 2, id_type(source, target)))
 
 

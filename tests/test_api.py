@@ -358,6 +358,7 @@ print(os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no forks")
 def test_a_fork_of_a_process_that_translated_with_two_threads_translates(folder: Path) -> None:
     assert good(python(FORK, folder)) == "0\n"

@@ -85,7 +85,7 @@ def transformer_config(norm: str) -> recipe.ModelConfig:
 CONFIGS = {
     **{
         f"{number}-{name}": recurrent_config(case)
-        for number, (name, case) in enumerate(zip(CASE_NAMES, CASES, strict=True))
+        for number, (name, case) in list(enumerate(zip(CASE_NAMES, CASES, strict=True)))[::2]
     },
     **{f"transformer-{norm}": transformer_config(norm) for norm in ("pre", "post")},
 }

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
 import nmt
-from nmt.cli import app
 
 ROOT = Path(__file__).parent.parent
 
@@ -49,12 +47,6 @@ def test_the_changelog_begins_with_what_is_not_released_or_with_this_version() -
     headings = set(re.findall(r"^### (.+)", text, flags=re.MULTILINE))
     assert headings
     assert headings <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
-
-
-def test_the_changelog_names_every_command() -> None:
-    commands: Any = typer.main.get_command(app)
-    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"`nmt (\w+)", text)) == commands.commands.keys()
 
 
 def test_the_checks_before_a_commit_are_those_of_the_tests() -> None:

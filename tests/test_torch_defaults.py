@@ -12,6 +12,7 @@ import torch
 
 import nmt
 from nmt.alignment.translation import Translation
+from nmt.recipe import Recipe
 from nmt.runtime.device import torch_defaults
 from tests.robustness import tiny
 from tests.training import toy
@@ -69,11 +70,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny.folder_in(tmp_path_factory.mktemp("defaults"))
 
 
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> list[Translation]:
+    return results(folder)
+
+
 @of_a_program
 def test_translations_are_those_without_the_setting(
-    folder: Path, setting: Callable[[], AbstractContextManager[object]]
+    folder: Path, expected: list[Translation], setting: Callable[[], AbstractContextManager[object]]
 ) -> None:
-    expected = results(folder)
     with setting():
         before = globals_of_torch()
         actual = results(folder)
@@ -82,19 +87,29 @@ def test_translations_are_those_without_the_setting(
     assert [item.links for item in actual] == [item.links for item in expected]
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, bytes]:
+    """A recipe, and the weights that it trains."""
+    folder = tmp_path_factory.mktemp("plain")
+    toy.write_reversal(folder, pairs=60, held_out=8)
+    recipe = toy.recipe(folder, training={"updates": 2, "validation": {"every": 2}})
+    return recipe, train(recipe, folder / "run")
+
+
+def train(recipe: Recipe, folder: Path) -> bytes:
+    nmt.train(recipe, folder, device="cpu", quiet=True)
+    return (folder / "weights.safetensors").read_bytes()
+
+
 @of_a_program
 def test_training_is_that_without_the_setting(
-    tmp_path: Path, setting: Callable[[], AbstractContextManager[object]]
+    plain: tuple[Recipe, bytes], tmp_path: Path, setting: Callable[[], AbstractContextManager[object]]
 ) -> None:
-    toy.write_reversal(tmp_path, pairs=60, held_out=8)
-    recipe = toy.recipe(tmp_path, training={"updates": 2, "validation": {"every": 2}})
-    nmt.train(recipe, tmp_path / "plain", device="cpu", quiet=True)
+    recipe, weights = plain
     with setting():
         before = globals_of_torch()
-        nmt.train(recipe, tmp_path / "set", device="cpu", quiet=True)
+        assert train(recipe, tmp_path / "run") == weights
         assert globals_of_torch() == before
-    plain, other = ((tmp_path / name / "weights.safetensors").read_bytes() for name in ("plain", "set"))
-    assert plain == other
 
 
 def test_the_type_of_all_threads_is_given_back_by_the_last_of_them() -> None:

@@ -34,6 +34,7 @@ def test_table_4_repeats_the_measured_scores() -> None:
         assert re.search(rf"^\| `luong-{window}-{score}-feed` .*\| {bleu} ± ", results, re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_runs_as_a_program(page: Path, tmp_path: Path) -> None:
     """With little training."""

@@ -20,7 +20,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 @dataclass(frozen=True)
-class Line:
+class ScoreLine:
     """The line of one model.
 
     Attributes:
@@ -37,7 +37,7 @@ class Line:
 
 
 def plot_by_length(
-    lines: Sequence[Line], buckets: Sequence[str], counts: Sequence[int], output: Path, *, dpi: float = 150
+    lines: Sequence[ScoreLine], buckets: Sequence[str], counts: Sequence[int], output: Path, *, dpi: float = 150
 ) -> None:
     """Draw BLEU against source length, with the models' names in the order in which their lines end.
 
@@ -60,7 +60,7 @@ def plot_by_length(
         save(_draw(lines, names, buckets, counts), output, dpi=dpi)
 
 
-def _draw(lines: Sequence[Line], names: Sequence[str], buckets: Sequence[str], counts: Sequence[int]) -> Figure:
+def _draw(lines: Sequence[ScoreLine], names: Sequence[str], buckets: Sequence[str], counts: Sequence[int]) -> Figure:
     """Draw the plot with the names on its right, in the order in which the lines end."""
     # Of more lines than fit beside it, the names need more room.
     size = min(max(6, 1.5 + 0.85 * len(buckets)), 9.5), max(4.4, 1.2 + 0.22 * len(lines))

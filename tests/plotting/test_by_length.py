@@ -9,7 +9,7 @@ from PIL import Image
 
 from nmt.errors import DataError, UsageError
 from nmt.plotting import by_length
-from nmt.plotting.by_length import Line, plot_by_length
+from nmt.plotting.by_length import ScoreLine, plot_by_length
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     return figures
 
 
-def lines(count: int) -> list[Line]:
-    return [Line(f"model-{number}", [30.0 - number / 10, 25.0, 20.0 + number / 50]) for number in range(count)]
+def lines(count: int) -> list[ScoreLine]:
+    return [ScoreLine(f"model-{number}", [30.0 - number / 10, 25.0, 20.0 + number / 50]) for number in range(count)]
 
 
 @pytest.mark.parametrize("count", [1, 3, 18])
@@ -34,7 +34,7 @@ def test_pictures_have_room_for_every_name(tmp_path: Path, count: int) -> None:
 
 def test_one_bucket_and_the_same_bytes_each_time(tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
-        plot_by_length([Line("m", [12.0])], ["7"], [40], tmp_path / name)
+        plot_by_length([ScoreLine("m", [12.0])], ["7"], [40], tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     with Image.open(tmp_path / "a.png") as image:
         assert image.width > 600
@@ -42,7 +42,7 @@ def test_one_bucket_and_the_same_bytes_each_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("values", "top"), [([0.0, 0.0], 1.0), ([20.0, 10.0], 21.0)])
 def test_the_axis_starts_at_zero(figures: list[Figure], values: list[float], top: float) -> None:
-    plot_by_length([Line("m", values)], ["1", "2"], [40, 40], Path("a.png"))
+    plot_by_length([ScoreLine("m", values)], ["1", "2"], [40, 40], Path("a.png"))
     assert figures[0].axes[0].get_ylim() == (0.0, top)
 
 
@@ -53,7 +53,7 @@ def test_there_must_be_something_to_draw(tmp_path: Path) -> None:
         plot_by_length(lines(1), ["1", "2", "3"], [1, 1, 1], tmp_path / "a.txt")
 
 
-def looks(models: list[Line], folder: Path) -> list[tuple[str, str]]:
+def looks(models: list[ScoreLine], folder: Path) -> list[tuple[str, str]]:
     """The color and the dashes of each line, as the SVG has them; "" where a line is solid."""
     plot_by_length(models, ["1", "2", "3"], [40, 40, 40], folder / "a.svg")
     styles = re.findall(r'style="([^"]*stroke-width: 1\.5\b[^"]*)"', (folder / "a.svg").read_text())
@@ -65,7 +65,7 @@ def looks(models: list[Line], folder: Path) -> list[tuple[str, str]]:
 
 
 def test_groups_share_a_color_and_variants_their_dashes(tmp_path: Path) -> None:
-    four = [Line(f"{group}{variant}", [1.0, 2.0, 3.0], group, variant) for group in "ab" for variant in "xy"]
+    four = [ScoreLine(f"{group}{variant}", [1.0, 2.0, 3.0], group, variant) for group in "ab" for variant in "xy"]
     colors, dashes = zip(*looks(four, tmp_path), strict=True)
     assert colors[0] == colors[1] != colors[2] == colors[3]
     assert dashes[0] == dashes[2] != dashes[1] == dashes[3]
@@ -74,7 +74,7 @@ def test_groups_share_a_color_and_variants_their_dashes(tmp_path: Path) -> None:
 
 def test_names_stand_in_the_order_in_which_the_lines_end(figures: list[Figure]) -> None:
     ends = {"low": 0.1, "high": 0.9, "middle": 0.5}
-    plot_by_length([Line(name, [end]) for name, end in ends.items()], ["1"], [40], Path("a.png"))
+    plot_by_length([ScoreLine(name, [end]) for name, end in ends.items()], ["1"], [40], Path("a.png"))
     legend = figures[0].axes[0].get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["high", "middle", "low"]

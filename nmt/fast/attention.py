@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.fast.deferred import DeferredGradient, current_deferral, deferring
-from nmt.fast.kernels import decoding as decoding_kernels
-from nmt.fast.kernels import training as training_kernels
+from nmt.fast.kernels.calls import call, threads_for
+from nmt.fast.kernels.decoding import additive_attention, exp_of_keys
+from nmt.fast.kernels.training import can_use
 from nmt.model.attention import Attention, AttentionMemory, AttentionOutput
 from nmt.model.decoder import AttendThenUpdate, AttentionalDecoder, Decoded, RecurrentState, UpdateThenAttend, stacked
 from nmt.model.scores import AdditiveScore, ConcatScore
@@ -96,7 +97,7 @@ class DeferredAttention(Attention):
 
 def can_attend_additively(keys: Float[Tensor, "N S D"]) -> bool:
     """Whether `attend_additively` may be called: inside `deferring()`, with kernels for such keys."""
-    return current_deferral() is not None and training_kernels.can_use(keys)
+    return current_deferral() is not None and can_use(keys)
 
 
 def attend_additively(
@@ -128,7 +129,10 @@ def attend_additively(
 
 
 class AttentionGradient(DeferredGradient):
-    """e^(2 q_t), alpha_t and the gradients of scores and context -> dk, dv, and dh_j = sum_t alpha_tj g_t."""
+    """e^(2 q_t), alpha_t and the gradients of scores and contexts -> dk, dv, and dh_j = sum_t alpha_tj g_t.
+
+    dk_j = sum_t g_tj v (1 - tanh^2 (q_t + k_j));  dv = sum_tj g_tj tanh(q_t + k_j), both in one pass.
+    """
 
     compute_type = torch.float32
 
@@ -137,14 +141,16 @@ class AttentionGradient(DeferredGradient):
     ) -> None:
         super().__init__()
         self.v = v.detach().float().flatten()
-        self.exp_keys = decoding_kernels.exp_of_keys(keys.detach().float())
+        self.exp_keys = exp_of_keys(keys.detach().float())
         """e^(2 k_j); None if a key is too large."""
 
     def form(self) -> tuple[Tensor, ...]:
         assert self.exp_keys is not None
         exp_queries, weights, d_scores, d_contexts = self.take()  # [T N D], [T N S], [T N S], [T N A]
-        d_keys, d_v = training_kernels.additive_keys_back(exp_queries, d_scores, self.exp_keys, self.v)
-        return d_keys, d_v.unsqueeze(0), torch.bmm(weights.permute(1, 2, 0), d_contexts.transpose(0, 1))
+        threads = torch.get_num_threads()
+        d_keys, d_v = torch.empty_like(self.exp_keys), self.v.new_empty(threads, len(self.v))  # dv: of each thread
+        call("additive_keys_back", exp_queries, d_scores, self.exp_keys, self.v, d_keys, d_v, threads=threads)
+        return d_keys, d_v.sum(0, keepdim=True), torch.bmm(weights.permute(1, 2, 0), d_contexts.transpose(0, 1))
 
 
 class _AdditiveAttention(torch.autograd.Function):
@@ -161,7 +167,7 @@ class _AdditiveAttention(torch.autograd.Function):
         _, _, annotations = shared
         rows = torch.arange(len(projected))
         assert gradient.exp_keys is not None
-        contexts, weights, exp_queries = decoding_kernels.additive_attention(
+        contexts, weights, exp_queries = additive_attention(
             projected.float(), gradient.exp_keys, gradient.v, mask, annotations, rows, starts, factors
         )
         ctx.save_for_backward(exp_queries, weights, annotations, starts, factors)
@@ -170,10 +176,17 @@ class _AdditiveAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        exp_queries, weights, annotations, *bounds = ctx.saved_tensors
-        gradient, (d_contexts, d_weights) = ctx.gradient, (d_output.float() for d_output in upstream)
-        d_scores, d_queries, d_factors = training_kernels.additive_attention_back(
-            d_contexts, d_weights, exp_queries, gradient.exp_keys, gradient.v, annotations, weights, *bounds
+        exp_queries, weights, annotations, starts, factors = ctx.saved_tensors
+        gradient, (d_contexts, d_weights) = ctx.gradient, (d_output.float().contiguous() for d_output in upstream)
+        d_scores, d_queries = torch.empty_like(weights), torch.empty_like(exp_queries)
+        d_factors = None if factors is None else torch.empty_like(factors, memory_format=torch.contiguous_format)
+        starts, factors = (None if bound is None else bound.contiguous() for bound in (starts, factors))
+        call(
+            "additive_attention_back",
+            *(d_contexts, d_weights, exp_queries, gradient.exp_keys, gradient.v, annotations.contiguous(), weights),
+            *(starts, factors, d_scores, d_queries, d_factors),
+            threads=threads_for(len(gradient.v) * (weights.numel() if factors is None else factors.numel())),
+            window=0 if factors is None else factors.shape[1],
         )
         gradient.save(exp_queries, weights, d_scores, d_contexts)
         return d_queries.to(ctx.dtype), None, d_factors, *[None] * 5

@@ -6,40 +6,17 @@ serves batches of all shapes.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from functools import partial
 
 import torch
 from torch import nn
-from torch._dynamo.exc import TorchDynamoException
 
 from nmt.model.decoder import AttendThenUpdate, UpdateThenAttend
 from nmt.model.output import OutputLayer
 from nmt.model.transformer import TransformerDecoderLayer, TransformerEncoderLayer
 
-_log = logging.getLogger(__name__)
-ArgumentsT = ParamSpec("ArgumentsT")
-ResultT = TypeVar("ResultT")
-
-
-def compiled(function: Callable[ArgumentsT, ResultT]) -> Callable[ArgumentsT, ResultT]:
-    """The function, compiled when it is first called. If that fails, a warning says why, and the function itself is called from then on."""
-    chosen = torch.compile(function, dynamic=True)
-
-    @wraps(function)
-    def call(*args: ArgumentsT.args, **kwargs: ArgumentsT.kwargs) -> ResultT:
-        nonlocal chosen
-        try:
-            return chosen(*args, **kwargs)
-        except TorchDynamoException as reason:
-            first_line = str(reason).strip().partition("\n")[0]
-            _log.warning("PyTorch cannot compile %s here, so it is not compiled: %s", function.__qualname__, first_line)
-            chosen = function
-            return function(*args, **kwargs)
-
-    return call
+torch._dynamo.config.suppress_errors = True  # what PyTorch cannot compile here it runs as it is, with a warning
+compiled = partial(torch.compile, dynamic=True)
 
 
 class CompiledAttendThenUpdate(AttendThenUpdate):

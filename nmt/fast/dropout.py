@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import torch
-from jaxtyping import Int16
 from torch import Tensor
 
 from nmt.model.dropout import Dropout
@@ -18,12 +17,8 @@ class FastDropout(Dropout):
 
     def mask(self, values: Tensor) -> Tensor:
         shape = self.mask_shape(values)
+        count = math.prod(shape)
         survivors = min(max(round((1 - self.rate) * _CHOICES), 1), _CHOICES - 1)
-        survives = _random_bits(math.prod(shape)).view(shape) < survivors - _CHOICES // 2
+        four_each = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
+        survives = four_each.view(torch.int16)[:count].view(shape) < survivors - _CHOICES // 2
         return survives.to(values.dtype).mul_(_CHOICES / survivors)
-
-
-def _random_bits(count: int) -> Int16[Tensor, " n"]:
-    """Numbers of 16 random bits; four come from one draw of 64."""
-    bits = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
-    return bits.view(torch.int16)[:count]

@@ -5,8 +5,9 @@ A row of values is quantized with a scale of its own, so a line of text does not
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float, UInt8
@@ -17,16 +18,6 @@ from nmt.fast.kernels import decoding as kernels
 
 _MAX_LEVEL = 127
 """The largest integer of a quantized matrix; the smallest is its negative."""
-
-
-class _Product(Protocol):
-    """y of the rows of x, written to `out` if there is one."""
-
-    def __call__(
-        self,
-        values: Float[Tensor, "N D"],
-        out: Float[Tensor, "N G"] | None = None,
-    ) -> Float[Tensor, "N G"]: ...
 
 
 class Int8Linear(nn.Linear):
@@ -47,7 +38,7 @@ class Int8Linear(nn.Linear):
         quantized = (weight / scales.unsqueeze(1)).round_().to(torch.int8)
         self.matrix = kernels.Int8Matrix(quantized, scales, self.bias)
         if has_int8_kernel():
-            self._product: _Product = partial(kernels.int8_product, self.matrix.panels())
+            self._product: Callable[..., Tensor] = partial(kernels.int8_product, self.matrix.panels())
         else:
             self._product = _OneDnn(self.matrix)
 

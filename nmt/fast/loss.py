@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.fast.deferred import matmul_type
-from nmt.fast.kernels import training as kernels
+from nmt.fast.kernels.calls import call
+from nmt.fast.kernels.training import can_use
 from nmt.model.output import OutputLayer
-from nmt.model.precision import at_least_fp32
 
 CHUNK_BYTES = 4096
 """Bytes of a column of a chunk of logits in training: 1,024 tokens in fp32, 2,048 in bf16."""
@@ -26,24 +26,8 @@ _LOGITS_AT_ONCE = 2**24
 """Logits of a chunk where no gradient is needed."""
 
 
-class LogProbsOnDemand:
-    """log p of every token for N readouts, computed only for the rows that are indexed."""
-
-    def __init__(self, output: OutputLayer, readouts: Float[Tensor, "N R"]) -> None:
-        self.output, self.readouts = output, readouts
-
-    def __len__(self) -> int:
-        return len(self.readouts)
-
-    def __getitem__(self, rows: slice | Tensor) -> Float[Tensor, "n V"]:
-        return torch.log_softmax(at_least_fp32(self.output(self.readouts[rows])), dim=-1)
-
-
 class ChunkedOutputLayer(OutputLayer):
     """The same loss and gradients, a chunk of tokens at a time."""
-
-    def log_probs(self, readouts: Float[Tensor, "N R"]) -> LogProbsOnDemand:
-        return LogProbsOnDemand(self, readouts)
 
     def gold_log_probs(self, readouts: Float[Tensor, "N R"], gold: Int[Tensor, " N"]) -> Float[Tensor, " N"]:
         size = max(_LOGITS_AT_ONCE // self.out_features, 1)
@@ -84,8 +68,13 @@ def _loss_of_chunk(
 
     x are the logits plus the bias. The first may replace the logits.
     """
-    if kernels.can_use(logits) and bias.dtype == torch.float32:
-        return logits, *kernels.softmax_gradient_(logits, bias, gold, gold_share, real)
+    if can_use(logits) and bias.dtype == torch.float32:
+        threads = torch.get_num_threads()
+        log_sums, gold_logits = bias.new_empty(2, len(gold))
+        sums, scratch = bias.new_empty(2, threads, len(bias))  # the sum over the rows of each thread
+        arrays = logits, bias.contiguous(), gold, log_sums, gold_logits, sums, scratch
+        call("softmax_gradient", *arrays, threads=threads, real=real, gold_share=gold_share)
+        return logits, log_sums, gold_logits, sums.sum(0)
     logits += bias
     rows = torch.arange(len(gold), device=gold.device)
     gradient = torch.softmax(logits, dim=1)

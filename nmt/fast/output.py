@@ -6,7 +6,6 @@ shortlist multiplies only the rows of W_o that it names, and those shared by all
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -43,66 +42,44 @@ class PackedOutputLayer(ChunkedOutputLayer):
 
 
 @dataclass(frozen=True)
-class OwnWeights:
-    """The rows of W_o and b of each sentence's own tokens, padded with b = -inf."""
+class ListedWeights:
+    """The rows of W_o and b of the listed tokens of each sentence, padded with b = -inf."""
 
     weight: Float[Tensor, "B W R"]
     bias: Float[Tensor, "B W"]
 
-    @property
-    def width(self) -> int:
-        return self.bias.shape[1]
-
-    def __call__(self, shared: nn.Linear, readouts: Float[Tensor, "N R"], rows: Segments) -> Float[Tensor, "N C"]:
-        padded = rows.to_padded(readouts.to(self.weight.dtype))
-        own = torch.baddbmm(self.bias.unsqueeze(1), padded, self.weight.transpose(1, 2))
-        return torch.cat([shared(readouts), rows.to_flat(own)], 1)
-
-    def select(self, sentences: Int[Tensor, " M"]) -> OwnWeights:
-        return OwnWeights(self.weight[sentences], self.bias[sentences])
-
-
-@dataclass(frozen=True)
-class OwnPanels:
-    """The same in int8, in the layout of the kernel."""
-
-    panels: kernels.SegmentPanels
-
-    @property
-    def width(self) -> int:
-        return self.panels.outputs
-
-    def __call__(self, shared: nn.Linear, readouts: Float[Tensor, "N R"], rows: Segments) -> Float[Tensor, "N C"]:
-        assert isinstance(shared, Int8Linear)
-        logits = readouts.new_empty(len(readouts), shared.out_features + self.width)
-        shared.write(readouts, logits[:, : shared.out_features])
-        kernels.int8_products_of_segments(self.panels, readouts, rows.segment_ids, logits[:, shared.out_features :])
-        return logits
-
-    def select(self, sentences: Int[Tensor, " M"]) -> OwnPanels:
-        return OwnPanels(self.panels.select(sentences))
+    def select(self, sentences: Int[Tensor, " M"]) -> ListedWeights:
+        return ListedWeights(self.weight[sentences], self.bias[sentences])
 
 
 @dataclass(frozen=True)
 class Listed:
-    """The output layer for shortlists: first the tokens that all sentences share, then each sentence's own."""
+    """The output layer for shortlists: first the tokens that all sentences share, then the listed tokens of each sentence."""
 
     shared: nn.Linear
-    own: OwnWeights | OwnPanels
+    listed: ListedWeights | kernels.SegmentPanels
     tokens: Int[Tensor, "B C"]
     """The token of each logit of each sentence."""
 
     def __call__(self, readouts: Float[Tensor, "N R"], rows: Segments) -> Float[Tensor, "N C"]:
         """Logits of N readouts; `rows` holds the sentence of each. Padding is -inf."""
-        return self.own(self.shared, readouts, rows)
+        if isinstance(self.listed, ListedWeights):
+            padded = rows.to_padded(readouts.to(self.listed.weight.dtype))
+            logits = torch.baddbmm(self.listed.bias.unsqueeze(1), padded, self.listed.weight.transpose(1, 2))
+            return torch.cat([self.shared(readouts), rows.to_flat(logits)], 1)
+        assert isinstance(self.shared, Int8Linear)
+        logits, shared = readouts.new_empty(len(readouts), self.tokens.shape[1]), self.shared.out_features
+        self.shared.write(readouts, logits[:, :shared])
+        kernels.int8_products_of_segments(self.listed, readouts, rows.segment_ids, logits[:, shared:])
+        return logits
 
     def select(self, sentences: Int[Tensor, " M"]) -> Listed:
         """The same for these sentences, in their order."""
-        return replace(self, own=self.own.select(sentences), tokens=self.tokens[sentences])
+        return replace(self, listed=self.listed.select(sentences), tokens=self.tokens[sentences])
 
 
 def listed_output(
-    output: OutputLayer, shared: nn.Linear, shared_ids: Int[Tensor, " F"], own: Int[Tensor, " M"], sentences: Segments
+    output: OutputLayer, shared: nn.Linear, shared_ids: Int[Tensor, " F"], ids: Int[Tensor, " M"], sentences: Segments
 ) -> Listed:
     """An output layer restricted to shortlists.
 
@@ -110,17 +87,16 @@ def listed_output(
         output: the whole layer.
         shared: its rows for the shared tokens, see `restricted`.
         shared_ids: the tokens on every shortlist.
-        own: the other tokens of each sentence, those of the first sentence first.
+        ids: the other tokens of each sentence, those of the first sentence first.
         sentences: the sentence of each of these.
     """
     linear = output.linear if isinstance(output, PackedOutputLayer) else output
-    listed = shared_ids.expand(sentences.count, -1), sentences.to_padded(own)
-    tokens = torch.cat(listed, 1)
+    tokens = torch.cat([shared_ids.expand(sentences.count, -1), sentences.to_padded(ids)], 1)
     if isinstance(linear, Int8Linear) and kernels.multiplies_int8():
-        return Listed(shared, OwnPanels(linear.matrix.panels_of_segments(own, sentences)), tokens)
+        return Listed(shared, linear.matrix.panels_of_segments(ids, sentences), tokens)
     dtype = linear.dtype if isinstance(linear, PackedLinear) else output.weight.dtype
-    weight, bias = output.weight[own].to(dtype), output.bias[own].to(dtype)
-    return Listed(shared, OwnWeights(sentences.to_padded(weight), sentences.to_padded(bias, float("-inf"))), tokens)
+    weight, bias = output.weight[ids].to(dtype), output.bias[ids].to(dtype)
+    return Listed(shared, ListedWeights(sentences.to_padded(weight), sentences.to_padded(bias, float("-inf"))), tokens)
 
 
 @dataclass(frozen=True)
@@ -151,28 +127,27 @@ class SearchLogProbs:
 
     def top_candidates(self, beam: Beam, options: SearchOptions) -> Candidates:
         """What `nmt.search.loop.Search.candidates` computes, without a table of [N V] numbers."""
-        size, sentences = options.beam_size, beam.sentences
-        chunks = (self._top(rows, size, options.forbid) for rows in self._chunks())
+        sentences = beam.sentences
+        width = self.output.out_features if self.listed is None else self.listed.tokens.shape[1]
+        size = largest_bucket_within(max(_IN_CACHE // width, 1))
+        chunks = []
+        for start in range(0, len(self), size):
+            rows = slice(start, start + size)
+            chunks.append(
+                kernels.most_probable(
+                    self._logits(rows),
+                    min(options.beam_size, width),
+                    tokens=None if self.listed is None else self.listed.tokens,
+                    segment_ids=self.rows.segment_ids[rows],
+                    forbid=options.forbid,
+                )
+            )
         log_probs, tokens = (torch.cat(parts) for parts in zip(*chunks, strict=True))
         totals, parents, tokens, log_probs = kernels.best_continuations(
-            beam.log_probs, log_probs, tokens, sentences.segment_ids, sentences.count, size, options.prune
+            *(beam.log_probs, log_probs, tokens, sentences.segment_ids, sentences.count),
+            *(options.beam_size, options.prune),
         )
         return Candidates(parents, tokens, log_probs, totals)
-
-    def _chunks(self) -> Iterator[slice]:
-        """Chunks of as many rows as the cache holds logits of."""
-        count = largest_bucket_within(max(_IN_CACHE // self._width, 1))
-        return (slice(start, start + count) for start in range(0, len(self), count))
-
-    @property
-    def _width(self) -> int:
-        """Logits per row."""
-        return self.output.out_features if self.listed is None else self.listed.tokens.shape[1]
-
-    def _top(self, rows: slice, size: int, forbid: tuple[int, ...]) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-        tokens, segment_ids = None if self.listed is None else self.listed.tokens, self.rows.segment_ids[rows]
-        count = min(size, self._width)
-        return kernels.most_probable(self._logits(rows), count, tokens=tokens, segment_ids=segment_ids, forbid=forbid)
 
     def _logits(self, rows: slice | Tensor) -> Float[Tensor, "n C"]:
         if self.listed is None:

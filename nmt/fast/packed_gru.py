@@ -32,14 +32,12 @@ class PackedGru(nn.Module):
         projected = self.input(values)
         hidden, states = projected.new_zeros(len(values), projected.shape[2] // GruCell.gates), []
         for inputs in projected.unbind(1):
-            hidden = self._step(inputs, hidden)
+            if self._panels is None:
+                hidden = gru_gates(inputs, self.recurrent(hidden), hidden)
+            else:
+                hidden = kernels.int8_gru_step(inputs, None, None, self._panels, hidden)
             states.append(hidden)
         return torch.stack(states, 1), None
-
-    def _step(self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B N"]) -> Float[Tensor, "B N"]:
-        if self._panels is None:
-            return gru_gates(projected, self.recurrent(hidden), hidden)
-        return kernels.int8_gru_step(projected, None, None, self._panels, hidden)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -48,7 +46,7 @@ class PackedGru(nn.Module):
 class Int8Recurrence(Recurrence):
     """Layers of a GRU in int8."""
 
-    panels_of_other: dict[int, kernels.Panels]
+    panels_of_vector: dict[int, kernels.Panels]
     """Of each layer that reads another vector than the token."""
     panels_of_state: list[kernels.Panels]
     """Of each layer."""
@@ -72,7 +70,7 @@ class Int8Recurrence(Recurrence):
         if token is not None and isinstance(self._table, TokenTable):
             ids = token.squeeze(-1).contiguous()
             tokens = self._table.rows_for(ids)
-        factors = None if other is None else (self.panels_of_other[depth], other)
+        factors = None if other is None else (self.panels_of_vector[depth], other)
         return kernels.int8_gru_step(tokens, ids, factors, self.panels_of_state[depth], state.hidden[:, depth]), None
 
 
@@ -84,7 +82,7 @@ def pack_recurrence(recurrence: Recurrence, _: torch.dtype) -> Recurrence:
     if len(cells) < recurrence.layers or not has_gru_kernel(*others.values(), *(cell.recurrent for cell in cells)):
         return recurrence
     packed = as_type(Int8Recurrence, recurrence)
-    packed.panels_of_other = {depth: panels_of_gates(layer) for depth, layer in others.items()}
+    packed.panels_of_vector = {depth: panels_of_gates(layer) for depth, layer in others.items()}
     packed.panels_of_state = [panels_of_gates(cell.recurrent) for cell in cells]
     return packed
 

@@ -54,17 +54,16 @@ class SearchModel(RecurrentModel):
         shared = SharedMemory.of(memory.attention)
         return SearchMemory(shared.in_bf16() if self.in_bf16 else shared, memory.bridged)
 
-    def restrict(self, memory: SearchMemory, own: Int[Tensor, " M"], sentences: Segments) -> SearchMemory:
-        """The memory of sentences restricted to listed tokens: the shared ones and those of each sentence.
+    def restrict(self, memory: SearchMemory, tokens: Int[Tensor, " M"], sentences: Segments) -> SearchMemory:
+        """The memory of sentences restricted to the shared tokens and the listed tokens of each sentence.
 
         Args:
             memory: the memory of unrestricted sentences.
-            own: the other tokens of each sentence, those of the first sentence first.
+            tokens: the listed tokens of each sentence, those of the first sentence first.
             sentences: the sentence of each of these.
         """
-        return replace(
-            memory, listed=listed_output(self.output, self.shared_output, self.shared_tokens, own, sentences)
-        )
+        listed = listed_output(self.output, self.shared_output, self.shared_tokens, tokens, sentences)
+        return replace(memory, listed=listed)
 
     def step(
         self, tokens: Int[Tensor, " N"], state: RecurrentState, memory: RecurrentMemory, rows: Int[Tensor, " N"]

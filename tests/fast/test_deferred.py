@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.fast import accelerate
+from nmt.fast import accelerate, attention
 from nmt.fast.deferred import DeferredLinear, current_deferral, deferring
 from nmt.fast.gru import FastGru, FastGruCell
 from nmt.model.cells import GruCell
@@ -234,5 +234,5 @@ def test_attention_without_kernels_is_the_same(monkeypatch: pytest.MonkeyPatch) 
     model, fast = accelerated()
     exact = learned(model)
     model.float()
-    monkeypatch.setattr("nmt.fast.kernels.training.can_use", lambda *_: False)
+    monkeypatch.setattr(attention, "can_use", lambda *_: False)
     assert_same(learned(fast), exact, 2e-5)

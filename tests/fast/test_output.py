@@ -203,19 +203,6 @@ def test_without_a_faster_kernel_there_are_no_continuations() -> None:
         torch.testing.assert_close(ours, expected, atol=1e-5, rtol=0)
 
 
-def test_chunked_log_probs_are_computed_on_demand() -> None:
-    readouts, output = small_layer()
-    fast = ChunkedOutputLayer(5, 30)
-    fast.load_state_dict(output.state_dict())
-    multiplied: list[int] = []
-    fast.register_forward_pre_hook(lambda _, values: multiplied.append(len(values[0])))
-    log_probs, expected = fast.log_probs(readouts), output.log_probs(readouts)
-    assert len(log_probs) == 7
-    assert multiplied == []
-    torch.testing.assert_close(log_probs[2:4], expected[2:4])
-    assert multiplied == [2]
-
-
 @pytest.mark.parametrize("at_once", [1, 65, 10**6])
 def test_gold_log_probs_equal_those_of_the_plain_layer(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_loss, "_LOGITS_AT_ONCE", at_once)

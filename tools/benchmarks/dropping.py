@@ -101,7 +101,7 @@ TRAINING_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),
     "all, but compiled by PyTorch": _compiled,
     "`gru_step`, `gru_step_back`": _without_kernels("nmt.fast.gru", "kernels"),
-    "`softmax_gradient`": _without_kernels("nmt.fast.loss", "kernels"),
+    "`softmax_gradient`": _never("nmt.fast.loss.can_use"),
     "`additive_attention`, its `_back`, `additive_keys_back`": _never("nmt.fast.attention.can_attend_additively"),
     "chunked cross-entropy": _without(_TWINS, "OutputLayer"),
     "dropout of 16 bits": _without(_TWINS, "Dropout"),

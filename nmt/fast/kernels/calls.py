@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from ctypes import CDLL, c_float, c_int64, c_void_p
 from functools import cache, lru_cache
@@ -33,11 +34,11 @@ Layout = tuple[torch.dtype, torch.Size, tuple[int, ...], bool, bool]
 
 
 class Array:
-    """A tensor on the CPU, from `TYPE SIZE ...`. `TYPE?` may be absent; `real` is fp32 or bf16, alike for all arrays of a call."""
+    """A tensor on the CPU: `TYPE NAME[SIZE, ...]`. `TYPE?` may be absent; `real` is fp32 or bf16, alike for all arrays of a call."""
 
-    def __init__(self, name: str, text: str, numbers: Sequence[str]) -> None:
-        dtype, *self.sizes = text.split()
-        self.name, self.is_optional, self.dtypes = name, dtype.endswith("?"), _DTYPES[dtype.rstrip("?")]
+    def __init__(self, dtype: str, name: str, sizes: str, numbers: Sequence[str]) -> None:
+        self.name, self.sizes = name, re.findall(r"\w+", sizes)
+        self.dtypes, self.is_optional = _DTYPES[dtype.rstrip("?")], dtype.endswith("?")
         stride = f"{name}_stride"
         self.stride = stride if stride in numbers else None
         """The number that says how far apart rows are; without it the array is contiguous."""
@@ -63,169 +64,99 @@ class Array:
 class Kernel:
     """The arguments of a C function, in its order: arrays, whole numbers, and floating-point numbers."""
 
-    def __init__(self, whole: str, floats: str = "", **arrays: str) -> None:
+    def __init__(self, arrays: str, whole: str, floats: str = "") -> None:
         self.numbers = [*whole.split(), *floats.split()]
-        self.arrays = [Array(name, text, self.numbers) for name, text in arrays.items()]
+        texts = re.findall(r"(\w+\??) (\w+)\[([^]]*)\]", arrays)
+        self.arrays = [Array(dtype, name, sizes, self.numbers) for dtype, name, sizes in texts]
         optional = [array for array in self.arrays if array.is_optional]
         self.absent: dict[str, Number] = {
             name: 0 for array in optional for name in (*array.sizes, array.stride) if name
         }
         """Sizes and strides of absent arrays."""
-        self.types = [c_void_p] * len(arrays) + [c_int64] * len(whole.split()) + [c_float] * len(floats.split())
+        self.types = [c_void_p] * len(self.arrays) + [c_int64] * len(whole.split()) + [c_float] * len(floats.split())
 
 
 KERNELS = {
     "additive_attention": Kernel(
+        "fp32 queries[rows, width], fp32 exp_keys[sentences, length, width], fp32 v[width], "
+        "bool mask[sentences, length], fp32 annotations[sentences, length, annotation], int64 segment_ids[rows], "
+        "int64? starts[rows], fp32? factors[rows, window], fp32 exp_queries[rows, width], "
+        "fp32 weights[rows, length], fp32 contexts[rows, annotation]",
         "threads rows length width annotation window",
-        queries="fp32 rows width",
-        exp_keys="fp32 sentences length width",
-        v="fp32 width",
-        mask="bool sentences length",
-        annotations="fp32 sentences length annotation",
-        segment_ids="int64 rows",
-        starts="int64? rows",
-        factors="fp32? rows window",
-        exp_queries="fp32 rows width",
-        weights="fp32 rows length",
-        contexts="fp32 rows annotation",
     ),
     "most_probable": Kernel(
+        "fp32 all_logits[rows, width], int64? all_tokens[segments, width], int64? segment_ids[rows], "
+        "int64 forbidden[forbidden_count], fp32 all_log_probs[rows, size], int64 all_ids[rows, size]",
         "threads rows width size forbidden_count",
-        all_logits="fp32 rows width",
-        all_tokens="int64? segments width",
-        segment_ids="int64? rows",
-        forbidden="int64 forbidden_count",
-        all_log_probs="fp32 rows size",
-        all_ids="int64 rows size",
     ),
     "best_continuations": Kernel(
+        "fp32 totals[count], fp32 log_probs[count, per_row], int64 ids[count, per_row], int64 segment_ids[count], "
+        "fp32 best[segments, size], int64 rows[segments, size], int64 tokens[segments, size], "
+        "fp32 best_log_probs[segments, size]",
         "count per_row segments size",
-        floats="prune",
-        totals="fp32 count",
-        log_probs="fp32 count per_row",
-        ids="int64 count per_row",
-        segment_ids="int64 count",
-        best="fp32 segments size",
-        rows="int64 segments size",
-        tokens="int64 segments size",
-        best_log_probs="fp32 segments size",
+        "prune",
     ),
     "update_finished": Kernel(
+        "fp32 totals[sentences, width], int64 tokens[sentences, width], int64 max_lengths[sentences], "
+        "fp32 penalties[lengths], fp32 all_scores[sentences, places], int64 all_nodes[sentences, places], "
+        "fp32 live_totals[sentences, width]",
         "sentences width places lengths all_scores_stride all_nodes_stride first length horizon eos",
-        totals="fp32 sentences width",
-        tokens="int64 sentences width",
-        max_lengths="int64 sentences",
-        penalties="fp32 lengths",
-        all_scores="fp32 sentences places",
-        all_nodes="int64 sentences places",
-        live_totals="fp32 sentences width",
     ),
-    "exp_of_keys": Kernel("threads count", keys="fp32 count", exp_keys="fp32 count"),
+    "exp_of_keys": Kernel("fp32 keys[count], fp32 exp_keys[count]", "threads count"),
     "quantize_rows": Kernel(
+        "fp32 values[rows, width], uint8 bytes[rows, width], fp32 scales[rows]",
         "threads rows width values_stride max_level",
-        values="fp32 rows width",
-        bytes="uint8 rows width",
-        scales="fp32 rows",
     ),
     "int8_product": Kernel(
+        "fp32 values[rows, inputs], int8 panels[panels, quads, 64, 4], int32 shifts[panels, 64], "
+        "fp32 scales[panels, 64], fp32 bias[panels, 64], uint8 bytes[rows, quads, 4], fp32 row_scales[rows], "
+        "fp32 product[rows, outputs]",
         "threads rows inputs outputs values_stride product_stride",
-        values="fp32 rows inputs",
-        panels="int8 panels quads 64 4",
-        shifts="int32 panels 64",
-        scales="fp32 panels 64",
-        bias="fp32 panels 64",
-        bytes="uint8 rows quads 4",
-        row_scales="fp32 rows",
-        product="fp32 rows outputs",
     ),
     "int8_products_of_segments": Kernel(
+        "fp32 values[rows, inputs], int8 panels[panels, quads, 64, 4], int32 shifts[panels, 64], "
+        "fp32 scales[panels, 64], fp32 bias[panels, 64], uint8 bytes[rows, quads, 4], fp32 row_scales[rows], "
+        "int64 segment_ids[rows], int64 first[segments], int64 panel_count[segments], fp32 product[rows, outputs]",
         "threads rows inputs outputs values_stride product_stride",
-        values="fp32 rows inputs",
-        panels="int8 panels quads 64 4",
-        shifts="int32 panels 64",
-        scales="fp32 panels 64",
-        bias="fp32 panels 64",
-        bytes="uint8 rows quads 4",
-        row_scales="fp32 rows",
-        segment_ids="int64 rows",
-        first="int64 segments",
-        panel_count="int64 segments",
-        product="fp32 rows outputs",
     ),
     "int8_gru_step": Kernel(
+        "fp32? projected[rows, gates], fp32? table[vocabulary, gates], int64? ids[rows], "
+        "fp32? values[rows, inputs], int8? panels[panels, quads, 64, 4], int32? shifts[panels, 64], "
+        "fp32? scales[panels, 64], fp32? bias[panels, 64], uint8? bytes[rows, quads, 4], fp32? row_scales[rows], "
+        "fp32 hidden[rows, width], int8 recurrent_panels[panels, hidden_quads, 64, 4], "
+        "int32 recurrent_shifts[panels, 64], fp32 recurrent_scales[panels, 64], fp32 recurrent_bias[panels, 64], "
+        "uint8 hidden_bytes[rows, hidden_quads, 4], fp32 hidden_scales[rows], fp32 next[rows, width]",
         "threads rows inputs width projected_stride values_stride hidden_stride",
-        projected="fp32? rows gates",
-        table="fp32? vocabulary gates",
-        ids="int64? rows",
-        values="fp32? rows inputs",
-        panels="int8? panels quads 64 4",
-        shifts="int32? panels 64",
-        scales="fp32? panels 64",
-        bias="fp32? panels 64",
-        bytes="uint8? rows quads 4",
-        row_scales="fp32? rows",
-        hidden="fp32 rows width",
-        recurrent_panels="int8 panels hidden_quads 64 4",
-        recurrent_shifts="int32 panels 64",
-        recurrent_scales="fp32 panels 64",
-        recurrent_bias="fp32 panels 64",
-        hidden_bytes="uint8 rows hidden_quads 4",
-        hidden_scales="fp32 rows",
-        next="fp32 rows width",
     ),
     "softmax_gradient": Kernel(
+        "real logits[rows, width], fp32 bias[width], int64 gold[rows], fp32 log_sums[rows], fp32 gold_logits[rows], "
+        "fp32 sums[threads, width], fp32 scratch[threads, width]",
         "threads rows real width narrow",
-        floats="gold_share",
-        logits="real rows width",
-        bias="fp32 width",
-        gold="int64 rows",
-        log_sums="fp32 rows",
-        gold_logits="fp32 rows",
-        sums="fp32 threads width",
-        scratch="fp32 threads width",
+        "gold_share",
     ),
     "gru_step": Kernel(
+        "real projected[rows, gates], real recurrent[rows, gates], fp32? bias[gates], real hidden[rows, width], "
+        "real next[rows, width], real saved[rows, 4, width]",
         "threads rows width projected_stride recurrent_stride hidden_stride narrow",
-        projected="real rows gates",
-        recurrent="real rows gates",
-        bias="fp32? gates",
-        hidden="real rows width",
-        next="real rows width",
-        saved="real rows 4 width",
     ),
     "gru_step_back": Kernel(
+        "real upstream[rows, width], real? carried[rows, width], real saved[rows, 4, width], "
+        "real hidden[rows, width], real d_projected[rows, gates], real d_recurrent[rows, gates], "
+        "real d_hidden[rows, width]",
         "threads rows width upstream_stride hidden_stride d_projected_stride narrow",
-        upstream="real rows width",
-        carried="real? rows width",
-        saved="real rows 4 width",
-        hidden="real rows width",
-        d_projected="real rows gates",
-        d_recurrent="real rows gates",
-        d_hidden="real rows width",
     ),
     "additive_attention_back": Kernel(
+        "fp32 d_contexts[rows, annotation], fp32 d_weights[rows, length], fp32 exp_queries[rows, width], "
+        "fp32 exp_keys[rows, length, width], fp32 v[width], fp32 annotations[rows, length, annotation], "
+        "fp32 weights[rows, length], int64? starts[rows], fp32? factors[rows, window], fp32 d_scores[rows, length], "
+        "fp32 d_queries[rows, width], fp32? d_factors[rows, window]",
         "threads rows length width annotation window",
-        d_contexts="fp32 rows annotation",
-        d_weights="fp32 rows length",
-        exp_queries="fp32 rows width",
-        exp_keys="fp32 rows length width",
-        v="fp32 width",
-        annotations="fp32 rows length annotation",
-        weights="fp32 rows length",
-        starts="int64? rows",
-        factors="fp32? rows window",
-        d_scores="fp32 rows length",
-        d_queries="fp32 rows width",
-        d_factors="fp32? rows window",
     ),
     "additive_keys_back": Kernel(
+        "fp32 exp_queries[steps, rows, width], fp32 d_scores[steps, rows, length], "
+        "fp32 exp_keys[rows, length, width], fp32 v[width], fp32 d_keys[rows, length, width], "
+        "fp32 d_v[threads, width]",
         "threads steps rows length width",
-        exp_queries="fp32 steps rows width",
-        d_scores="fp32 steps rows length",
-        exp_keys="fp32 rows length width",
-        v="fp32 width",
-        d_keys="fp32 rows length width",
-        d_v="fp32 threads width",
     ),
 }
 

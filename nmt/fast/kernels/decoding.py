@@ -31,11 +31,11 @@ _BYTE_PRODUCTS = 64
 
 def can_use(*tensors: Tensor) -> bool:
     """Whether there are kernels for these tensors: fp32 on a CPU, the numbers of a row side by side, no gradients."""
-    return not torch.is_grad_enabled() and all(map(_is_plain, tensors)) and library() is not None
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    return tensor.dtype == torch.float32 and tensor.device.type == "cpu" and tensor.stride(-1) == 1
+    return (
+        not torch.is_grad_enabled()
+        and all(tensor.dtype == torch.float32 and tensor.is_cpu and tensor.stride(-1) == 1 for tensor in tensors)
+        and library() is not None
+    )
 
 
 # --- attention ----------------------------------------------------------------------------------------------------
@@ -156,18 +156,8 @@ def update_finished(
 ) -> Float[Tensor, "B W"]:
     """Enter finished candidates into the pool of their sentence; return the totals of the live ones, -inf for all others.
 
-    What `nmt.search.loop.Search.update_finished` says in PyTorch; it changes `scores` and `nodes`.
-
-    Args:
-        totals: log-probabilities of the candidates, -inf where there is none.
-        tokens: their last tokens.
-        scores: the scores of the pool, best first, -inf for an empty place.
-        nodes: the nodes of the pool; candidate i of this step is node `first` + i.
-        max_lengths: the length of each sentence at which all candidates end.
-        penalties: the divisor of the log-probability at each length.
-        length: the length of the candidates.
-        horizon: a sentence is done once no live candidate can enter its pool within so many tokens; None stands for any number.
-        eos: the token that ends a candidate.
+    What `nmt.search.loop.Search.update_finished` says in PyTorch. `scores` and `nodes` are the pool, best first, and change;
+    `penalties` are the divisors of the log-probability at each length. Candidate i of this step is node `first` + i.
     """
     live_totals = torch.empty_like(totals)
     assert length < len(penalties)
@@ -220,11 +210,6 @@ class SegmentPanels:
     count: Int[Tensor, " G"]
     """The number of panels of each segment."""
 
-    @property
-    def outputs(self) -> int:
-        """The outputs of the segment with the most."""
-        return self.panels.outputs
-
     def select(self, segments: Int[Tensor, " M"]) -> SegmentPanels:
         """The matrices of these segments, in their order."""
         return replace(self, first=self.first[segments], count=self.count[segments])
@@ -242,6 +227,11 @@ class Int8Matrix:
     def shifts(self) -> Int32[Tensor, " G"]:
         """128 sum A'_g."""
         return self.quantized.sum(1, dtype=torch.int32) * 128
+
+    @cached_property
+    def quads(self) -> Int32[Tensor, "G Q"]:
+        """A' with four bytes as one number; the last may be padded."""
+        return pad(self.quantized, (0, -self.quantized.shape[1] % 4)).view(torch.int32)
 
     def panels(self, parts: int = 1) -> Panels:
         """The layout for `int8_product`; with several parts of equal height, the gates of `int8_gru_step`, each has panels of its own."""
@@ -261,9 +251,7 @@ class Int8Matrix:
     def _laid_out(self, rows: Int[Tensor, "P 64"], padding: float = 0.0) -> Panels:
         """Panels of some rows; row -1 is padding, whose bias is `padding`."""
         sources, is_padding = rows.clamp(min=0), rows < 0
-        inputs = self.quantized.shape[1]
-        chosen = pad(self.quantized, (0, -inputs % 4))[sources].masked_fill_(is_padding.unsqueeze(-1), 0)
-        quads = chosen.view(torch.int32).transpose(1, 2).contiguous()  # four bytes at once
+        quads = self.quads[sources].masked_fill_(is_padding.unsqueeze(-1), 0).transpose(1, 2).contiguous()
         panels = quads.view(torch.int8).view(len(rows), -1, _PANEL, 4)
         shifts, scales = (part[sources].masked_fill_(is_padding, 0) for part in (self.shifts, self.scales))
         bias = self.scales.new_zeros(rows.shape) if self.bias is None else self.bias[sources]
@@ -271,37 +259,28 @@ class Int8Matrix:
 
 
 def int8_products_of_segments(
-    matrices: SegmentPanels,
-    values: Float[Tensor, "N D"],
-    segment_ids: Int[Tensor, " N"],
-    out: Float[Tensor, "N W"] | None = None,
-) -> Float[Tensor, "N W"]:
-    """`int8_product` of each row with the matrix of its segment, and -inf beyond the outputs of that; `segment_ids` rise."""
-    panels = matrices.panels
-    factors = _factors(panels, values)
-    product = values.new_empty(values.shape[0], panels.outputs) if out is None else out
-    tensors = *factors, segment_ids, matrices.first, matrices.count, product
-    call("int8_products_of_segments", *tensors, **_numbers(panels, values))
-    return product
+    matrices: SegmentPanels, values: Float[Tensor, "N D"], segment_ids: Int[Tensor, " N"], out: Float[Tensor, "N W"]
+) -> None:
+    """Write `int8_product` of each row with the matrix of its segment, and -inf beyond its outputs; `segment_ids` rise."""
+    tensors = *_factors(matrices.panels, values), segment_ids, matrices.first, matrices.count, out
+    call("int8_products_of_segments", *tensors, threads=_threads_for(matrices.panels, values), quads=_quads_of(values))
 
 
 def int8_product(
-    panels: Panels,
-    values: Float[Tensor, "N D"],
-    out: Float[Tensor, "N G"] | None = None,
+    panels: Panels, values: Float[Tensor, "N D"], out: Float[Tensor, "N G"] | None = None
 ) -> Float[Tensor, "N G"]:
     """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g with x'_i and s_i of `quantize_rows`, written to `out` if there is one."""
-    factors = _factors(panels, values)
     product = values.new_empty(values.shape[0], panels.outputs) if out is None else out
     assert panels.outputs <= panels.shifts.numel()
-    call("int8_product", *factors, product, **_numbers(panels, values))
+    tensors = *_factors(panels, values), product
+    call("int8_product", *tensors, threads=_threads_for(panels, values), quads=_quads_of(values))
     return product
 
 
 def int8_gru_step(
     words: Float[Tensor, "V G"] | None,
     ids: Int[Tensor, " N"] | None,
-    other: tuple[Panels, Float[Tensor, "N D"]] | None,
+    vector: tuple[Panels, Float[Tensor, "N D"]] | None,
     recurrent: Panels,
     hidden: Float[Tensor, "N H"],
 ) -> Float[Tensor, "N H"]:
@@ -310,39 +289,32 @@ def int8_gru_step(
     Args:
         words: W E y of each row, or with `ids` a table of it.
         ids: the token of each row.
-        other: a matrix and the values to multiply it with, as for `int8_product`.
+        vector: a matrix and the values to multiply it with, as for `int8_product`.
         recurrent: U and b.
         hidden: s.
     """
-    following = hidden.new_empty(hidden.shape)
-    of_words = (words, None, None) if ids is None else (None, words, ids)
-    of_other: tuple[Tensor | None, ...] = _NOTHING if other is None else _factors(*other)
-    tensors = *of_words, *of_other, *_factors(recurrent, hidden), following
-    width = hidden.shape[1]
-    numbers = {"gates": 3 * width, "panels": 3 * -(-width // _PANEL), "hidden_quads": -(-width // 4)}
-    quads = {} if other is None else {"quads": -(-other[1].shape[1] // 4)}
-    call("int8_gru_step", *tensors, threads=_threads_for(recurrent, hidden), **numbers, **quads)
+    following, width = hidden.new_empty(hidden.shape), hidden.shape[1]
+    numbers = {"gates": 3 * width, "panels": 3 * -(-width // _PANEL), "hidden_quads": _quads_of(hidden)}
+    word_arrays = (words, None, None) if ids is None else (None, words, ids)
+    vector_arrays: tuple[Tensor | None, ...] = (None,) * 7
+    if vector is not None:
+        vector_arrays = _factors(*vector)
+        numbers["quads"] = _quads_of(vector[1])
+    arrays = *word_arrays, *vector_arrays, *_factors(recurrent, hidden), following
+    call("int8_gru_step", *arrays, threads=_threads_for(recurrent, hidden), **numbers)
     return following
 
 
-_Factors = tuple[
-    Float[Tensor, "N D"], Int8[Tensor, "P Q 64 4"], Int32[Tensor, "P 64"], Float[Tensor, "P 64"], Float[Tensor, "P 64"],
-    UInt8[Tensor, "N Q 4"], Float[Tensor, " N"],
-]  # fmt: skip
-_NOTHING = (None,) * 7
-
-
-def _factors(panels: Panels, values: Float[Tensor, "N D"]) -> _Factors:
-    """The arguments of a product of values with a matrix, and memory for the quantized values and their scales."""
+def _factors(panels: Panels, values: Float[Tensor, "N D"]) -> tuple[Tensor, ...]:
+    """The arrays of a product of values with a matrix: both, and memory for the quantized values and their scales."""
     values = values if values.stride(1) == 1 else values.contiguous()
-    rows, quads = values.shape[0], panels.quantized.shape[1]
-    quantized = torch.empty(rows, quads, 4, dtype=torch.uint8)
-    return values, panels.quantized, panels.shifts, panels.scales, panels.bias, quantized, values.new_empty(rows)
+    quantized = torch.empty(len(values), _quads_of(values), 4, dtype=torch.uint8)
+    return values, panels.quantized, panels.shifts, panels.scales, panels.bias, quantized, values.new_empty(len(values))
 
 
-def _numbers(panels: Panels, values: Float[Tensor, "N D"]) -> dict[str, int]:
-    """The number of threads, and of groups of four inputs that the panels must have."""
-    return {"threads": _threads_for(panels, values), "quads": -(-values.shape[1] // 4)}
+def _quads_of(values: Float[Tensor, "N D"]) -> int:
+    """The groups of four inputs of each row."""
+    return -(-values.shape[1] // 4)
 
 
 def _threads_for(panels: Panels, values: Float[Tensor, "N D"]) -> int:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.fast import accelerate
+from nmt.fast import accelerate, attention, loss
 from nmt.fast.attention import attend_additively
 from nmt.fast.deferred import deferring
 from nmt.fast.kernels import calls
@@ -29,7 +29,8 @@ def seed() -> None:
 
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on training uses no kernel."""
-    monkeypatch.setattr(kernels, "can_use", lambda *tensors: False)
+    for module in (kernels, loss, attention):
+        monkeypatch.setattr(module, "can_use", lambda *tensors: False)
 
 
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -40,7 +41,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         called.append(name)
         calls.call(name, *arrays, **numbers)
 
-    monkeypatch.setattr(kernels, "call", record)
+    for module in (kernels, loss, attention):
+        monkeypatch.setattr(module, "call", record)
     return called
 
 

@@ -124,17 +124,16 @@ class TokenLinks:
 
 def _spans(texts: Iterable[Sequence[int]], subwords: Subwords, split: Split) -> npt.NDArray[np.int64]:
     """The words of every token as (first, last + 1), [rows, longest + 1, 2]; (0, 0) for end mark and padding."""
-    rows = [_spans_of(ids, subwords, split) for ids in texts]
+    rows = [
+        word_spans(subwords.characters(ids))
+        if split is split_characters
+        else [(word, word + 1) for word in subwords.word_of(ids)]
+        for ids in texts
+    ]
     padded = np.zeros((len(rows), max(map(len, rows)) + 1, 2), dtype=np.int64)
     for row, spans in enumerate(rows):
         padded[row, : len(spans)] = np.reshape(spans, (-1, 2))
     return padded
-
-
-def _spans_of(ids: Sequence[int], subwords: Subwords, split: Split) -> Sequence[tuple[int, int]]:
-    if split is split_characters:
-        return word_spans(subwords.characters(ids))
-    return [(word, word + 1) for word in subwords.word_of(ids)]
 
 
 def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
@@ -168,8 +167,8 @@ def _after_tags(links: Iterable[Links], corpus: ParallelCorpus) -> Iterator[Link
         repeat(sum(len(split(tag)) for tag in tags), len(part))
         for part, tags in zip(corpus.parts, corpus.tags, strict=True)
     )
-    for own, offset in zip(links, words if any(corpus.tags) else repeat(0), strict=False):
-        yield frozenset((i + offset, j) for i, j in own) if offset else own
+    for pair, offset in zip(links, words if any(corpus.tags) else repeat(0), strict=False):
+        yield frozenset((i + offset, j) for i, j in pair) if offset else pair
 
 
 def splits_of(corpus: ParallelCorpus) -> tuple[Split, Split]:
@@ -190,26 +189,24 @@ def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
             )
         where = f"{path}, line {number}"
         links = parse_pharaoh(line, where).possible
-        pair, normal = forms
-        source_words, target_words = (len(split(line)) for line, split in zip(pair, splits, strict=True))
+        source_words, target_words = (len(split(side)) for side, split in zip(forms[0], splits, strict=True))
         check_within(links, source_words, target_words, where)
-        yield links if pair == normal else _in_normal_words(links, pair, normal, splits, where)
-
-
-def _in_normal_words(
-    links: Links, pair: tuple[str, str], normal: tuple[str, str], splits: Sequence[Split], where: str
-) -> Links:
-    """Links between the words of a pair, as links between those of its normal form. Raises DataError if they do not correspond."""
-    places = []
-    for line, form, split in zip(pair, normal, splits, strict=True):
-        owners = words_read_as(len(split(form)), split(line), split)
-        if owners is None:
+        if forms[0] == forms[1]:
+            yield links
+            continue
+        # between the words of the normal form, of which each was a word of the original or a part of one
+        of_source, of_target = (
+            words_read_as(len(split(normal)), split(side), split)
+            for side, normal, split in zip(*forms, splits, strict=True)
+        )
+        if of_source is None or of_target is None:
             raise DataError(
                 f"{where}: data.normalization changes the words of its sentence pair, so that no link can be told: "
                 "set it to none, or make the links from normalized text."
             )
-        places.append(owners)
-    of_source, of_target = places
-    return frozenset(
-        (i, j) for i, source in enumerate(of_source) for j, target in enumerate(of_target) if (source, target) in links
-    )
+        yield frozenset(
+            (i, j)
+            for i, source in enumerate(of_source)
+            for j, target in enumerate(of_target)
+            if (source, target) in links
+        )

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.alignment.links import GoldLinks, Links
+from nmt.alignment.links import GoldLinks
 from nmt.errors import DataError
 from nmt.runtime.wording import counted
 
 _SEED = 12345
 """Seed of the bootstrap, the same as sacreBLEU's."""
-
-_Links = Sequence[AbstractSet[tuple[int, int]]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,9 @@ class AlignmentErrorRate:
         return f"{figures}  ({counted(self.links, 'link')}, {self.sure:,} sure, {counted(self.sentences, 'sentence pair')})"
 
 
-def alignment_error_rate(links: _Links, sure: _Links, possible: _Links, *, bootstrap: int = 0) -> AlignmentErrorRate:
+def error_rate(
+    links: Sequence[AbstractSet[tuple[int, int]]], gold: Sequence[GoldLinks], *, bootstrap: int = 0
+) -> AlignmentErrorRate:
     """Compare predicted links with a gold standard over a whole corpus (Och and Ney 2003, section 5).
 
         AER(S, P; A) = 1 - (|A & S| + |A & P|) / (|A| + |S|),  P includes S
@@ -57,20 +57,32 @@ def alignment_error_rate(links: _Links, sure: _Links, possible: _Links, *, boots
 
     Args:
         links: A, one set of (source, target) links per sentence pair.
-        sure: S, likewise.
-        possible: P, likewise; the sure links need not be repeated in it.
+        gold: S and P, likewise.
         bootstrap: number of bootstrap resamples for the interval (Koehn 2004); below 2 there is no interval. The same data
             give the same interval.
 
     Raises:
         DataError: different numbers of sentence pairs, or none.
     """
-    if not len(links) == len(sure) == len(possible):
-        gold = f"{len(sure)} (sure) and {len(possible)} (possible)"
-        raise DataError(f"There are alignments of {counted(len(links), 'sentence pair')}, but gold links of {gold}.")
+    if len(links) != len(gold):
+        raise DataError(
+            f"There are alignments of {counted(len(links), 'sentence pair')}, but gold links of {len(gold)}."
+        )
     if not links:
         raise DataError("There are no alignments to compare.")
-    counts = np.array([_counts(*sentence) for sentence in zip(links, sure, possible, strict=True)], dtype=np.int64)
+    counts = np.array(
+        [
+            (len(found), len(right.sure), len(found & right.sure), len(found & right.possible))
+            for found, right in zip(links, gold, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    interval = None
+    if bootstrap > 1:
+        draw = np.random.default_rng(_SEED)
+        resamples = (draw.integers(len(counts), size=len(counts)) for _ in range(bootstrap))
+        low, high = np.quantile([_error_rate(counts[rows].sum(axis=0)) for rows in resamples], (0.025, 0.975))
+        interval = float(low), float(high)
     predicted, certain, hits_sure, hits_possible = map(int, counts.sum(axis=0))
     return AlignmentErrorRate(
         aer=_error_rate(counts.sum(axis=0)),
@@ -79,35 +91,15 @@ def alignment_error_rate(links: _Links, sure: _Links, possible: _Links, *, boots
         links=predicted,
         sure=certain,
         sentences=len(links),
-        interval=_interval(counts, bootstrap) if bootstrap > 1 else None,
+        interval=interval,
     )
 
 
-def error_rate(links: Sequence[Links], gold: Sequence[GoldLinks], *, bootstrap: int = 0) -> AlignmentErrorRate:
-    """The AER of links against gold links. Raises DataError if the numbers of sentence pairs differ."""
-    sure, possible = [item.sure for item in gold], [item.possible for item in gold]
-    return alignment_error_rate(links, sure, possible, bootstrap=bootstrap)
-
-
-def _counts(
-    links: AbstractSet[tuple[int, int]], sure: AbstractSet[tuple[int, int]], possible: AbstractSet[tuple[int, int]]
-) -> tuple[int, int, int, int]:
-    """|A|, |S|, |A & S|, |A & P| of a sentence pair, the statistics of the error rate."""
-    return len(links), len(sure), len(links & sure), len(links & (sure | possible))
-
-
 def _error_rate(counts: NDArray[np.int64]) -> float:
+    """The error rate of |A|, |S|, |A & S| and |A & P|."""
     predicted, certain, hits_sure, hits_possible = map(int, counts)
     return 1 - _ratio(hits_sure + hits_possible, predicted + certain)
 
 
-def _interval(counts: NDArray[np.int64], resamples: int) -> tuple[float, float]:
-    """The central 95 % of the error rates of resamples."""
-    draw = np.random.default_rng(_SEED)
-    rates = [_error_rate(counts[draw.integers(len(counts), size=len(counts))].sum(axis=0)) for _ in range(resamples)]
-    low, high = np.quantile(rates, (0.025, 0.975))
-    return float(low), float(high)
-
-
-def _ratio(part: int, whole: int) -> float:
-    return part / whole if whole else 1.0
+def _ratio(hits: int, count: int) -> float:
+    return hits / count if count else 1.0

@@ -69,15 +69,22 @@ class Extraction:
             confidences: of every link by a word aligner, [T S], to be averaged with the weights; heuristics cannot use them.
         """
         if confidences is not None:
-            own = self._weights(forward) if backward is None else self._mean(forward, backward)
-            mean = (1 - ALIGNER_SHARE) * own + ALIGNER_SHARE * np.asarray(confidences)
+            weights = self._weights(forward) if backward is None else self._mean(forward, backward)
+            mean = (1 - ALIGNER_SHARE) * weights + ALIGNER_SHARE * np.asarray(confidences)
             aligned = AlignedPair(replace(forward, weights=mean), self._links(mean, ALIGNER_THRESHOLD), mean)
         elif backward is None:
             weights = self._weights(forward)
             aligned = AlignedPair(forward, self._links(weights), weights)
         else:
             aligned = self._join(forward, backward)
-        return aligned if self.punctuation else replace(aligned, links=_between_words(aligned.links, forward))
+        if self.punctuation:
+            return aligned
+        words = [
+            link
+            for link in aligned.links
+            if not (_is_punctuation(forward.source[link[0]]) or _is_punctuation(forward.target[link[1]]))
+        ]
+        return replace(aligned, links=frozenset(words))
 
     def _join(self, forward: Alignment, backward: Alignment) -> AlignedPair:
         match self.joining:
@@ -85,9 +92,9 @@ class Extraction:
                 mean = self._mean(forward, backward)
                 return AlignedPair(replace(forward, weights=mean), self._links(mean), mean)
             case _:
-                own, other = self._weights(forward), self._weights(backward)
-                links = symmetrize(self._links(own), flip(self._links(other)), self.joining)
-                return AlignedPair(forward, links, mean_weights(own, other))
+                weights, reverse = self._weights(forward), self._weights(backward)
+                links = symmetrize(self._links(weights), flip(self._links(reverse)), self.joining)
+                return AlignedPair(forward, links, mean_weights(weights, reverse))
 
     def _mean(self, forward: Alignment, backward: Alignment) -> Matrix:
         """The mean of the weights of both directions; for a heuristic, the geometric one."""
@@ -141,15 +148,6 @@ def fitting_extraction(recipe: Recipe | None, *, posterior: bool = False) -> Ext
         return Extraction("mutual", joining="geometric")
     is_guided = recipe is not None and recipe.training.guided_alignment is not None
     return Extraction("threshold" if is_guided else "argmax")
-
-
-def _between_words(links: Links, alignment: Alignment) -> Links:
-    """The links without those of punctuation."""
-    return frozenset(
-        (source, target)
-        for source, target in links
-        if not (_is_punctuation(alignment.source[source]) or _is_punctuation(alignment.target[target]))
-    )
 
 
 def _is_punctuation(word: str) -> bool:

@@ -114,22 +114,20 @@ def _from_naacl(lines: list[str], path: Path, sentences: int | None) -> list[Gol
         if not line.strip():
             continue
         where = f"{path}, line {number}"
-        sentence, source, target, mark = _parse_naacl(line.strip(), where)
+        match = _NAACL.fullmatch(line.strip())
+        if match is None:
+            raise DataError(
+                f"{where}: '{line.strip()[:60]}' is not a link; write 'sentence source target S' or P, counted from 1."
+            )
+        sentence, source, target = (int(match[group]) for group in (1, 2, 3))
         if not 1 <= sentence <= highest:
             count = "" if sentences is None else f" to {sentences}"
             raise DataError(f"{where}: there is no sentence pair {sentence}; they count from 1{count}.")
         last = max(last, sentence)
         if source and target:
-            marked[mark][sentence].add((source - 1, target - 1))
+            marked[match[4] or "S"][sentence].add((source - 1, target - 1))
     sure, possible = marked["S"], marked["P"]
     return [
         GoldLinks(frozenset(sure[sentence]), frozenset(possible[sentence]))
         for sentence in range(1, (last if sentences is None else sentences) + 1)
     ]
-
-
-def _parse_naacl(line: str, where: str) -> tuple[int, int, int, str]:
-    match = _NAACL.fullmatch(line)
-    if match is None:
-        raise DataError(f"{where}: '{line[:60]}' is not a link; write 'sentence source target S' or P, counted from 1.")
-    return int(match[1]), int(match[2]), int(match[3]), match[4] or "S"

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from nmt.alignment.error_rate import alignment_error_rate
-from nmt.alignment.links import argmax_links
+from nmt.alignment.error_rate import error_rate
+from nmt.alignment.links import GoldLinks, argmax_links
 from nmt.bundle.folder import Bundle
 from nmt.data.locators import load_corpus
 from nmt.decoding.translator import Translator
@@ -110,15 +110,15 @@ def reversal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def error_rate(run: Path, corpus: Path) -> float:
+def held_out_error(run: Path, corpus: Path) -> float:
     """AER of the model on the held-out text."""
     bundle = Bundle.load(run)
     pairs = list(load_corpus(f"{corpus}/valid", source="src", target="tgt").pairs())
     scored = Translator([bundle]).score(pairs)
     links = [argmax_links(translation.word_alignment().weights) for translation in scored]
     lengths = [len(source.split()) for source, _ in pairs]
-    gold = [{(i, n - 1 - i) for i in range(n)} for n in lengths]
-    return alignment_error_rate(links, gold, gold).aer
+    gold = [frozenset((i, n - 1 - i) for i in range(n)) for n in lengths]
+    return error_rate(links, [GoldLinks(right, right) for right in gold]).aer
 
 
 def records(run: Path) -> list[dict[str, Any]]:
@@ -136,7 +136,7 @@ def test_a_guided_model_aligns_better_after_the_same_updates(reversal: Path, tmp
     for name, guided in (("alone", None), ("guided", {"links": f"{reversal}/train.align", "weight": 1.0})):
         recipe = toy_recipe(reversal, model=model, training={**few, "guided_alignment": guided})
         train(recipe, tmp_path / name, device=CPU, quiet=True)
-        rates[name] = error_rate(tmp_path / name, reversal)
+        rates[name] = held_out_error(tmp_path / name, reversal)
     assert rates["guided"] < 0.15, rates
     assert rates["guided"] < rates["alone"] / 2, rates
     losses = [record["alignment_loss"] for record in records(tmp_path / "guided")]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nmt.alignment.error_rate import alignment_error_rate
+from nmt.alignment.error_rate import error_rate
+from nmt.alignment.links import GoldLinks
 from nmt.alignment.statistical import aligner
 from nmt.alignment.statistical.aligner import MAX_WORDS, HMMAligner
 from nmt.alignment.statistical.hmm import FLOOR, agreement, learn
@@ -105,5 +106,5 @@ def test_the_samples_links_are_found() -> None:
     corpus = load_corpus("sample:train", source="en", target="de")
     pairs = list(corpus.pairs())[:1000]
     gold = list(sample.links("train", source="en"))[:1000]
-    rate = alignment_error_rate(list(HMMAligner.learn(pairs).links(pairs)), gold, gold)
+    rate = error_rate(list(HMMAligner.learn(pairs).links(pairs)), [GoldLinks(links, links) for links in gold])
     assert rate.aer < 0.08

@@ -54,6 +54,28 @@ def learned(model: TranslationModel[Any, Any], *, seed: int = 5) -> dict[str, Te
     return {name: value.detach().clone() for name, value in (results | gradients).items()}
 
 
+ROWS = torch.tensor([0, 0, 1, 3, 3, 3])
+"""The sentences that hypotheses read; one sentence has none."""
+
+
+def search_results(model: TranslationModel[Any, Any]) -> dict[str, Tensor]:
+    """What a model says of known targets all at once, and of hypotheses in three steps."""
+    sample, results = batch(), {}
+    generator = torch.Generator().manual_seed(2)
+    with torch.inference_mode():
+        output = model(sample)
+        results = {"forced": output.token_log_probs, "alignment": output.alignment}
+        memory = model.encode(sample.source, sample.source_mask)
+        state = model.start(memory).select(ROWS)
+        for time in range(3):
+            tokens = torch.randint(4, SIZE, ROWS.shape, generator=generator)
+            step = model.step(tokens, state, memory, ROWS)
+            results |= {f"log_probs {time}": step.log_probs[:], f"weights {time}": step.weights}
+            results |= {} if step.centers is None else {f"centers {time}": step.centers}
+            state = step.state
+    return {name: value.clone() for name, value in results.items()}
+
+
 def assert_near(ours: Tensor, exact: Tensor, share: float, name: str = "") -> None:
     """Equal but for a share of the largest number there is, or of a tenth."""
     ours, exact = ours.detach().double(), exact.detach().double()

@@ -23,14 +23,6 @@ def random(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 
-def seen_while_running(model: nn.Module) -> list[bool]:
-    """Whether the decoder's recurrence runs inside `deferring()`, of each of its steps from here on."""
-    seen: list[bool] = []
-    recurrence = model.get_submodule("decoder.recurrence")
-    recurrence.register_forward_hook(lambda *_: seen.append(current_deferral() is not None))
-    return seen
-
-
 # --- single functions ---------------------------------------------------------------------------------------------
 
 
@@ -70,15 +62,6 @@ def test_packed_steps_compute_the_products_and_gradients_of_the_plain_layer(
     pairs = [*zip(*twins, strict=True), *zip(layer.parameters(), plain.parameters(), strict=True)]
     for ours, theirs in pairs:
         torch.testing.assert_close(ours.grad, theirs.grad, atol=tolerance, rtol=tolerance)
-
-
-def test_layer_without_a_loss_has_no_gradient() -> None:
-    layer = DeferredLinear(3, 2)
-    values = torch.randn(4, 3, requires_grad=True)
-    with deferring():
-        layer(values)
-    torch.autograd.backward(values.sum())
-    assert layer.weight.grad is None
 
 
 def test_layers_that_share_a_weight_keep_their_own_biases() -> None:
@@ -170,7 +153,7 @@ def test_with_dropout_everywhere(order: str) -> None:
 
 @needs_fast
 @DTYPES
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", ["bahdanau", "luong-feeding"])
 def test_two_backward_passes_give_twice_the_gradient(order: str, dtype: torch.dtype, within: float) -> None:
     _, model = accelerated(order=order)
     loss = model.to(dtype)(batch()).loss
@@ -207,25 +190,17 @@ def test_autocast_gradients_are_near() -> None:
 
 
 @needs_fast
-def test_search_defers_nothing() -> None:
-    _, fast = accelerated()
-    seen = seen_while_running(fast)
-    sample, rows = batch(), torch.arange(len(batch().source))
-    with torch.no_grad():
-        memory = fast.encode(sample.source, sample.source_mask)
-        fast.step(sample.target_in[:, 0], fast.start(memory), memory, rows)
-        fast(sample)
-    assert len(seen) == 1 + sample.target_in.shape[1]
-    assert not any(seen)
-
-
-@needs_fast
 @pytest.mark.parametrize("order", ["bahdanau", "bahdanau-conditional", "luong-feeding"])
-def test_recurrent_steps_defer_in_training(order: str) -> None:
+def test_recurrent_steps_defer_in_training_only(order: str) -> None:
     _, fast = accelerated(order=order, score="general")
-    seen = seen_while_running(fast)
+    seen: list[bool] = []
+    recurrence = fast.get_submodule("decoder.recurrence")
+    recurrence.register_forward_hook(lambda *_: seen.append(current_deferral() is not None))
     learned(fast)
-    assert seen == [True] * batch().target_in.shape[1]
+    with torch.no_grad():
+        fast(batch())
+    steps = batch().target_in.shape[1]
+    assert seen == [True] * steps + [False] * steps
 
 
 @needs_fast

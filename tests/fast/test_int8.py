@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -12,12 +14,11 @@ from nmt.fast import pack
 from nmt.fast.int8 import Int8Linear
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.linear import restricted
-from nmt.fast.output import PackedOutputLayer
 from nmt.fast.packed_gru import Int8Recurrence
-from nmt.fast.search import SearchModel
-from tests.fast.test_pack import MODELS, assert_close, model, outputs
+from tests.fast.models import assert_same, random_model, search_results
 from tests.machine import needs_int8, needs_int8_kernel, needs_vnni
 from tests.reference.int8 import int8_product
+from tests.reference.settings import small
 
 pytestmark = needs_int8
 
@@ -80,16 +81,6 @@ def test_any_shape_and_layout(max_level: int) -> None:
     torch.testing.assert_close(product(packed, torch.zeros(2, 8)), packed.bias.expand(2, -1))
 
 
-def test_row_of_zeros_gives_zero(max_level: int) -> None:
-    plain = layer(8, 6, bias=False)
-    with torch.no_grad():
-        plain.weight[2] = 0
-    values = torch.randn(4, 8)
-    actual = product(Int8Linear(plain), values)
-    assert (actual[:, 2] == 0).all()
-    torch.testing.assert_close(actual, plain(values).detach(), atol=0.05, rtol=0)
-
-
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
 def test_non_finite_values_stay_so(max_level: int, wrong: float) -> None:
     plain = layer(8, 6)
@@ -105,32 +96,18 @@ def test_non_finite_values_stay_so(max_level: int, wrong: float) -> None:
     assert actual[[0, 2, 3]].isfinite().all()
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_packed_model_is_near_the_plain_one(name: str) -> None:
-    plain = model(name)
-    packed = pack(plain, "int8")
-    assert isinstance(packed, SearchModel)
-    assert isinstance(packed.output, PackedOutputLayer)
-    assert isinstance(packed.output.linear, Int8Linear)
-    expected = outputs(plain)
-    for _ in range(2):  # tokens are looked up the second time
-        actual = outputs(packed)
-        assert not torch.equal(actual["log-probabilities"], expected["log-probabilities"])
-        assert_close(actual, expected, 0.2)
-
-
 @needs_int8_kernel
-@pytest.mark.parametrize("name", MODELS)
-def test_fused_steps_equal_separate_products(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = model(name)
+@pytest.mark.parametrize("settings", [{}, {"order": "luong-feeding", "layers": 2}, {"cell": "lstm"}])
+def test_fused_steps_equal_separate_products(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = random_model(small(**settings, annotation=8)).float()
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
     packed = pack(plain, "int8")
-    has_gru_decoder = MODELS[name].get("decoder", {}).get("cell") != "lstm"
-    assert any(isinstance(part, Int8Recurrence) for part in packed.modules()) == has_gru_decoder
+    assert isinstance(packed.get_submodule("output.linear"), Int8Linear)
+    assert any(isinstance(part, Int8Recurrence) for part in packed.modules()) == ("cell" not in settings)
     monkeypatch.setattr("nmt.fast.packed_gru.has_int8_kernel", lambda: False)  # products have it still
     apart = pack(plain, "int8")
     assert not any(isinstance(part, Int8Recurrence) for part in apart.modules())
-    assert_close(outputs(packed), outputs(apart))
+    assert_same(search_results(packed), search_results(apart), 1e-5)
 
 
 def test_written_columns_equal_the_product(max_level: int) -> None:
@@ -155,4 +132,4 @@ def test_restricted_layer_equals_the_whole_one(max_level: int, bias: bool) -> No
 
 def test_without_int8_products_there_is_a_clear_error() -> None:
     with pytest.raises(UsageError, match="int8 needs a model in fp32 on a CPU"):
-        pack(model().double(), "int8")
+        pack(random_model(small()), "int8")

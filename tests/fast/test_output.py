@@ -57,7 +57,7 @@ def lists(sizes: list[int]) -> tuple[Tensor, Segments]:
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("sizes", [[3, 0, 130, 64, 5], [0, 0], [1]])
+@pytest.mark.parametrize("sizes", [[3, 0, 130, 64, 5], [0, 0]])
 def test_listed_logits_equal_those_of_the_whole_layer(
     precision: str | None, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,8 +168,7 @@ def test_indexed_rows_equal_those_of_the_whole_table(restrict: bool) -> None:
 @needs_compiler
 @pytest.mark.parametrize("restrict", [False, True])
 @pytest.mark.parametrize("at_once", [1, 65, 10**6])
-@pytest.mark.parametrize("size", [1, 4, 60])
-@pytest.mark.parametrize("forbid", [(), (11, 2)])
+@pytest.mark.parametrize(("size", "forbid"), [(1, ()), (4, (11, 2)), (60, (11, 2))])
 def test_best_continuations_equal_those_of_the_whole_table(
     restrict: bool, at_once: int, size: int, forbid: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,15 +178,6 @@ def test_best_continuations_equal_those_of_the_whole_table(
     totals = -torch.rand(7)
     actual, expected = best(log_probs, totals, size, forbid), by_sorting(log_probs[:], totals, size, forbid)
     assert [item[1:] for item in actual] == [item[1:] for item in expected]
-    assert [item[0] for item in actual] == pytest.approx([item[0] for item in expected], abs=1e-5)
-
-
-@needs_compiler
-def test_readouts_in_bf16_have_best_continuations_too() -> None:
-    readouts, output = small_layer()
-    log_probs = SearchLogProbs(readouts.bfloat16(), output.bfloat16(), ROWS)
-    totals = -torch.rand(7)
-    actual, expected = best(log_probs, totals, 4, ()), by_sorting(log_probs[:], totals, 4, ())
     assert [item[0] for item in actual] == pytest.approx([item[0] for item in expected], abs=1e-5)
 
 

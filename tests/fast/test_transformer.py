@@ -17,10 +17,8 @@ from nmt.fast.search import SearchTransformer, SharedDecoderLayer
 from nmt.model.dropout import Dropout
 from nmt.model.transformer import LayerMemory, TransformerDecoderLayer, TransformerModel
 from nmt.runtime.device import autocast
-from tests.fast.models import SIZE, assert_same, batch, learned
-from tests.fast.test_twins import WarmOutput, search_results
+from tests.fast.models import SIZE, assert_same, batch, learned, search_results
 from tests.machine import needs_bf16, needs_fast
-from tests.search.searching import beam_search
 
 KINDS: dict[str, dict[str, Any]] = {
     "post": {"norm": "post", "tie": "all"},
@@ -69,24 +67,6 @@ def test_bf16_is_as_near_as_plain_bf16(kind: str) -> None:
 
 
 @every_kind
-def test_beam_search_finds_the_hypotheses_of_the_plain_model(kind: str) -> None:
-    model, sample = random_transformer(kind).float(), batch()
-    lengths = torch.full((len(sample.source),), 7)
-    ranked = []
-    for searched in (model, pack(model, "fp32")):
-        with torch.inference_mode():
-            memory = searched.encode(sample.source, sample.source_mask)
-            start = searched.start(memory)
-            settings: dict[str, Any] = {"beam_size": 3, "n_best": 3, "max_lengths": lengths}
-            ranked.append(beam_search(searched.step, start, memory, **settings))
-    for plain, packed in zip(*ranked, strict=True):
-        assert [item.ids for item in packed] == [item.ids for item in plain]
-        for one, other in zip(packed, plain, strict=True):
-            assert one.score == pytest.approx(other.score, abs=1e-4)
-            torch.testing.assert_close(one.alignment, other.alignment, rtol=0, atol=1e-5)
-
-
-@every_kind
 def test_the_posterior_alignment_is_that_of_the_plain_model(kind: str) -> None:
     model = random_transformer(kind).float()
     with torch.inference_mode():
@@ -111,15 +91,6 @@ class Doubled(TransformerDecoderLayer):
     def attend(self, queries: Tensor, source: LayerMemory) -> tuple[Tensor, Tensor]:
         contexts, weights = super().attend(queries, LayerMemory(source.keys, source.values, source.mask))
         return contexts * 2, weights
-
-
-@needs_fast
-def test_a_custom_output_layer_stays_plain() -> None:
-    model = random_transformer("pre").float()
-    model.output.__class__ = WarmOutput
-    exact, packed = search_results(model), pack(model, "fp32")
-    assert type(packed.output) is WarmOutput
-    assert_same(search_results(packed), exact, 1e-4)
 
 
 @needs_fast

@@ -51,9 +51,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @needs_fast
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("window", ["global", "local-m", "local-p"])
-@pytest.mark.parametrize("score", ["additive", "concat", "general"])
-def test_gradients_equal_those_of_the_plain_model(
+@pytest.mark.parametrize(("score", "window"), [("additive", "global"), ("concat", "local-p"), ("general", "local-m")])
+def test_models_use_the_kernels_and_have_the_plain_gradients(
     score: str, window: str, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = random_model(small(score=score, window=window, half_width=1, order=order))
@@ -77,16 +76,6 @@ def test_bf16_gradients_are_as_near_as_without_kernels(order: str, monkeypatch: 
         without = learned(fast)
     error, usual = (sum(float((each[name] - exact[name]).norm()) for name in exact) for each in (ours, without))
     assert error <= 1.3 * usual
-
-
-@needs_fast
-@pytest.mark.parametrize("settings", [{"layer_norm": True}, {"layers": 2}, {"dropout": {"recurrent": 0.3}}])
-def test_gradients_with_layer_norm_second_layer_or_masks(settings: dict[str, Any]) -> None:
-    model = random_model(small(**settings, order="luong")).train()
-    fast = accelerate(model)
-    exact = learned(fast)  # in fp64 without kernels, and with the same masks
-    model.float()
-    assert_same(learned(fast), exact, 3e-5)
 
 
 @needs_fast
@@ -162,7 +151,7 @@ def test_too_large_keys_are_left_to_pytorch() -> None:
 # --- cross-entropy ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("words", "vocabulary"), [(1, 1), (65, 300), (3, 257), (64, 256), (0, 5)])
+@pytest.mark.parametrize(("words", "vocabulary"), [(1, 1), (65, 300), (64, 256), (0, 5)])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_fp32_is_near_the_plain_layer_in_fp64(
     words: int, vocabulary: int, smoothing: float, monkeypatch: pytest.MonkeyPatch

@@ -62,7 +62,7 @@ def test_every_command_of_the_table_of_tests_runs_some(command: str) -> None:
 
 
 def test_the_table_of_tests_has_commands() -> None:
-    assert len(COMMANDS) >= 20
+    assert len(COMMANDS) >= 12
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "recipes/attention").glob("*.yaml")), ids=lambda path: path.stem)

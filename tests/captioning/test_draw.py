@@ -93,13 +93,6 @@ def test_each_step_adds_to_the_canvas() -> None:
         assert torch.allclose(after - before, window.rows.mT @ patch @ window.columns / window.intensity, atol=1e-5)
 
 
-def test_pictures_have_two_shapes_on_clean_paper() -> None:
-    pictures = draw.draw_pictures(20, np.random.default_rng(1))
-    assert pictures.shape == (20, 3, SIDE, SIDE)
-    paper = (pictures == 1).all(1).float().mean((1, 2))
-    assert 0.6 < paper.min() < paper.max() < 0.99
-
-
 def test_the_bound_falls() -> None:
     torch.manual_seed(1)
     model, pictures = Draw(), draw.draw_pictures(64, np.random.default_rng(2))
@@ -128,10 +121,3 @@ def test_the_program_prints_the_bound_and_draws(tmp_path: Path, monkeypatch: pyt
     assert total == pytest.approx(colors + divergence, abs=0.11)
     assert copy < colors
     assert (tmp_path / "drawing.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("option", [["--updates", "0"], ["--seed", "x"], ["--nothing"]])
-def test_bad_usage_ends_with_status_2(option: list[str]) -> None:
-    program = typer.Typer()
-    program.command()(draw.main)
-    assert CliRunner().invoke(program, option).exit_code == 2

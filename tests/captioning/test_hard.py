@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 import shapes
 import torch
-import typer
 from hard import HardAttention, HardCaptioner, advantage
 from shapes import Captioner
 from torch import Tensor
-from typer.testing import CliRunner
 
 from nmt.model import Attention, AttentionMemory, AttentionOutput
 
@@ -135,10 +133,3 @@ def test_training_goes_from_soft_to_hard(monkeypatch: pytest.MonkeyPatch) -> Non
     hard.main(updates=3)
     assert hardness == [False, True, True]
     assert len(shapes.report(trained[0], "some", scenes(5))) == 5
-
-
-@pytest.mark.parametrize("option", [["--updates", "0"], ["--seed", "x"], ["--nothing"]])
-def test_bad_usage_ends_with_status_2(option: list[str]) -> None:
-    program = typer.Typer()
-    program.command()(hard.main)
-    assert CliRunner().invoke(program, option).exit_code == 2

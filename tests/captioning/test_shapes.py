@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 import shapes
 import torch
-import typer
 from matplotlib.colors import to_rgb
 from shapes import CELL, GRID, HELD_OUT, PAIRS, SIDE, TRAINING, Captioner, Scene
-from typer.testing import CliRunner
 
 from nmt.fast.pack import pack
 from tests.commands import ROOT
@@ -149,13 +147,6 @@ def test_the_report_has_scores_and_what_can_be_drawn(trained: Captioner, capsys:
     for picture, scene in zip(pictures, drawn, strict=True):
         assert picture.pixels is scene.pixels
         assert picture.weights.shape == (len(picture.words), GRID, GRID)
-
-
-@pytest.mark.parametrize("option", [["--updates", "0"], ["--seed", "x"], ["--nothing"]])
-def test_bad_usage_ends_with_status_2(option: list[str]) -> None:
-    program = typer.Typer()
-    program.command()(shapes.main)
-    assert CliRunner().invoke(program, option).exit_code == 2
 
 
 RESULT = re.compile(

@@ -82,15 +82,14 @@ def test_padding_that_is_not_masked_is_read(attention: str) -> None:
         assert (weights[1] > 0).all()
 
 
-def test_several_heads_read_differently() -> None:
-    _, weights = predict(classifier("4-heads"), IDS)
-    assert weights.shape == (2, 4, 5)
-    assert (weights[0, 0] - weights[0, 1]).abs().max() > 1e-3
-
-
 def test_a_mean_gives_each_word_the_same_weight() -> None:
     _, weights = predict(classifier("mean"), IDS)
     assert torch.allclose(weights[:, 0], torch.tensor([[0.2] * 5, [0.5, 0.5, 0, 0, 0]]))
+
+
+def test_unknown_words_and_empty_texts_have_an_id() -> None:
+    assert encode([["a", "x"], []], WORDS).tolist() == [[2, UNKNOWN], [UNKNOWN, PADDING]]
+    assert encode_sentences([[], [["a"], ["b"]]], WORDS).tolist() == [[[UNKNOWN], [PADDING]], [[2], [3]]]
 
 
 def test_a_document_is_read_sentence_by_sentence() -> None:
@@ -129,20 +128,12 @@ def test_a_document_is_classified_alike_alone_and_beside_a_longer_one(attention:
     assert weights.shape == (2, 4 if attention == "4-heads" else 1, 4, 3)
 
 
-def test_an_empty_document_is_an_unknown_word() -> None:
-    assert encode_sentences([[], [["a"], ["b"]]], WORDS).tolist() == [[[UNKNOWN], [PADDING]], [[2], [3]]]
-
-
 def test_a_text_is_cut_into_sentences_and_to_its_first_words() -> None:
     text = "Dr. Smith came. We ate well! He left early."
     assert read_text(text, 6, "en") == [["Dr.", "Smith", "came."], ["We", "ate", "well!"]]
     assert read_text(text, 4, "en") == [["Dr.", "Smith", "came."], ["We"]]
     assert read_text(text, 4) == [["Dr.", "Smith", "came.", "We"]]
     assert read_text(" ", 4, "en") == read_text("", 4) == []
-
-
-def test_unknown_words_and_empty_texts_have_an_id() -> None:
-    assert encode([["a", "x"], []], WORDS).tolist() == [[2, UNKNOWN], [UNKNOWN, PADDING]]
 
 
 def test_training_keeps_the_epoch_that_is_best_on_the_validation_texts() -> None:

@@ -59,15 +59,6 @@ def test_bleu_is_what_the_paper_says() -> None:
     assert bleu([""] * len(REFERENCES), REFERENCES) == 0
 
 
-def test_lowercase_and_tokenization_change_the_figure() -> None:
-    upper = [line.upper() for line in REFERENCES]
-    assert bleu(upper, REFERENCES) < 5
-    assert bleu(upper, REFERENCES, lowercase=True) == pytest.approx(100)
-    glued, spaced = ["Yes, we do go there now."], ["Yes , we do go there now ."]
-    assert bleu(glued, spaced) == pytest.approx(100)
-    assert bleu(glued, spaced, tokenize="none") < 50
-
-
 def test_figures_and_signatures_equal_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
     (tmp_path / "ref").write_text("\n".join(REFERENCES) + "\n")
     (tmp_path / "hyp").write_text("\n".join(BAD) + "\n")
@@ -96,13 +87,6 @@ def test_the_seed_decides_and_leaves_the_environment_alone(monkeypatch: pytest.M
     assert "seed:5" in evaluate(BAD, REFERENCES, metrics=["bleu"], bootstrap=20)[0].signature
     evaluate(BAD, REFERENCES, metrics=["bleu"], bootstrap=20, seed=3)
     assert os.environ["SACREBLEU_SEED"] == "5"
-
-
-def test_without_bootstrap_there_is_no_interval() -> None:
-    (score,) = evaluate(GOOD, REFERENCES, metrics=["chrf++"], bootstrap=0)
-    assert (score.metric, score.mean, score.margin) == ("chrF2++", None, None)
-    assert "bs:" not in score.signature
-    assert "±" not in str(score)
 
 
 def test_several_references_accept_what_any_of_them_says() -> None:
@@ -144,17 +128,6 @@ def test_a_worse_system_differs_and_a_copy_does_not() -> None:
     assert "p = 1.0000   nrefs" in text[2]
 
 
-def test_every_metric_is_compared() -> None:
-    rows = compare({"a": GOOD, "b": BAD}, REFERENCES, metrics=["chrf", "ter"], bootstrap=20, seed=1)
-    assert [(row.score.metric, row.system) for row in rows] == [
-        ("chrF2", "a"),
-        ("chrF2", "b"),
-        ("TER", "a"),
-        ("TER", "b"),
-    ]
-    assert "bs:20|ar:20|seed:1" in rows[0].score.signature
-
-
 def test_a_comparison_needs_two_systems_of_the_right_length() -> None:
     with pytest.raises(UsageError, match="two systems"):
         compare({"a": GOOD}, REFERENCES)
@@ -176,11 +149,6 @@ def test_line_counts_that_differ_are_both_named() -> None:
 def test_nothing_to_score_is_refused(references: list[str]) -> None:
     with pytest.raises(DataError, match="no translations"):
         bleu([], references)
-
-
-def test_no_references_are_refused() -> None:
-    with pytest.raises(DataError, match="0 references"):
-        bleu(GOOD, [])
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:

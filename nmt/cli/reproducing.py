@@ -52,10 +52,11 @@ def reproduce(
     from nmt.comparison.held_out import HeldOut
     from nmt.comparison.measure import training_figures
     from nmt.comparison.plan import TRAINED, check_same_recipe, mark_trained
-    from nmt.comparison.reproduction import RECORD, Reproduction, measure_scores, measurements
+    from nmt.comparison.reproduction import RECORD, markdown, measure_scores, measurements, versions
     from nmt.decoding.loading import load
     from nmt.plotting.curves import plot_learning_curve
     from nmt.runtime.device import choose_device, processor
+    from nmt.runtime.files import write_content
     from nmt.training.checkpoint import has_state
     from nmt.training.log import METRICS
     from nmt.training.trainer import train
@@ -83,19 +84,19 @@ def reproduce(
     translator = load(run, chosen_device, to=text.corpus.languages[1])
     scores = measure_scores(translator, run, recipe, text, wanted, progress=partial(with_progress, quiet=quiet))
     description, aligned = text.describe()
-    result = Reproduction(
-        recipe=recipe.name,
-        scores=scores,
-        text=description,
-        aligned=aligned,
-        training=training_figures(run),
-        machine=f"{machine['processor']}, {machine['threads']} threads",
-        command=shlex.join(["nmt", *sys.argv[1:]]),
-    )
-    result.save(run)
-    typer.echo(
-        json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if as_json else result.markdown().rstrip("\n")
-    )
+    record = {
+        "recipe": recipe.name,
+        "scores": scores,
+        "text": description,
+        "aligned": aligned,
+        "training": training_figures(run),
+        "machine": f"{machine['processor']}, {machine['threads']} threads",
+        "command": shlex.join(["nmt", *sys.argv[1:]]),
+        "versions": versions(),
+    }
+    content = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+    write_content(run / RECORD, content)
+    typer.echo(content if as_json else markdown(record), nl=False)
     _say(f"record: {run / RECORD}", quiet=quiet)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Unpack
 
 import torch
@@ -21,10 +21,6 @@ from nmt.recipe import Recipe
 from nmt.runtime.wording import counted
 
 
-def _unwatched(items: Iterable[Any], _: str, __: int) -> Iterator[Any]:
-    return iter(items)
-
-
 def evaluate(
     model: Translator | Folder | Sequence[Folder],
     corpus: str | ParallelCorpus | Sequence[ParallelCorpus] = "test",
@@ -35,7 +31,7 @@ def evaluate(
     published: bool = False,
     bootstrap: int = 1000,
     device: str | torch.device = "auto",
-    progress: WithProgress[Any] = _unwatched,
+    progress: WithProgress[Any] = lambda items, _, __: iter(items),
     **options: Unpack[Options],
 ) -> Evaluation:
     """Translate a corpus, and score the translations: BLEU, chrF and TER by sacreBLEU, as `nmt evaluate` does.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import platform
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -74,59 +73,6 @@ class Measurement:
         return f"{TRANSLATIONS}/{self.way.replace(',', '').replace(' ', '-')}.txt"
 
 
-@dataclass(frozen=True)
-class ReproducedScore:
-    """A score of our model beside the reported one; None where there is none.
-
-    Attributes:
-        system, reported, source: who reported which score, and where it can be read.
-        metric: `BLEU`, `chrF` or `AER`.
-        scoring: how it was computed, as in `ReportedScore`.
-        way: how we decoded or aligned.
-        ours, low, high: our score, and the ends of its 95 % bootstrap interval.
-        signature: sacreBLEU's signature; for AER the counts behind it.
-        translations: name of the file of our translations in the run folder.
-        difference: ours minus the reported score; None if they are not of one kind.
-        inside: whether the reported score lies in our interval; None if they are not of one kind.
-    """
-
-    system: str | None
-    metric: str
-    scoring: str
-    way: str
-    reported: float | None
-    source: str | None
-    ours: float
-    low: float
-    high: float
-    signature: str
-    translations: str | None
-    difference: float | None
-    inside: bool | None
-
-    @classmethod
-    def of(cls, wanted: Measurement, ours: float, low: float, high: float, signature: str) -> ReproducedScore:
-        """Our score of a measurement beside the reported one."""
-        reported = wanted.reported
-        value = reported.value if reported else None
-        comparable = None if wanted.scoring == "other" else value
-        return cls(
-            system=reported.system if reported else None,
-            metric=_NAMES[wanted.metric],
-            scoring=wanted.scoring,
-            way=wanted.way,
-            reported=value,
-            source=reported.source if reported else None,
-            ours=ours,
-            low=low,
-            high=high,
-            signature=signature,
-            translations=None if wanted.decoding is None else wanted.file,
-            difference=None if comparable is None else ours - comparable,
-            inside=None if comparable is None else low <= comparable <= high,
-        )
-
-
 # --- measuring --------------------------------------------------------------------------------------------------
 
 
@@ -170,8 +116,11 @@ def measure_scores(
     wanted: Sequence[Measurement],
     *,
     progress: WithProgress[Any],
-) -> list[ReproducedScore]:
+) -> list[dict[str, Any]]:
     """Translate the test text in each way that is wanted, save the translations in the run folder, and score them.
+
+    Returns:
+        Our scores with the ends of their 95 % bootstrap intervals, beside those that were reported.
 
     Raises:
         DataError: the translations cannot be written, or a gold link lies beyond its sentences.
@@ -197,7 +146,7 @@ def measure_scores(
     return scores
 
 
-def _text_score(wanted: Measurement, recipe: Recipe, lines: list[str], text: ParallelCorpus) -> ReproducedScore:
+def _text_score(wanted: Measurement, recipe: Recipe, lines: list[str], text: ParallelCorpus) -> dict[str, Any]:
     """BLEU or chrF of translations, scored as the reported system was."""
     [score] = metrics.evaluate(
         _form(wanted, text, lines),
@@ -208,7 +157,7 @@ def _text_score(wanted: Measurement, recipe: Recipe, lines: list[str], text: Par
         lowercase=wanted.scoring.startswith("lowercased"),
     )
     middle, margin = score.score if score.mean is None else score.mean, score.margin or 0.0
-    return ReproducedScore.of(wanted, score.score, middle - margin, middle + margin, score.signature)
+    return _beside(wanted, score.score, middle - margin, middle + margin, score.signature)
 
 
 def _form(wanted: Measurement, text: ParallelCorpus, lines: list[str]) -> list[str]:
@@ -223,98 +172,91 @@ def _tokenizer(wanted: Measurement, recipe: Recipe, text: ParallelCorpus) -> str
 
 def _alignment_score(
     wanted: Measurement, translator: Translator, text: HeldOut, progress: WithProgress[Any]
-) -> ReproducedScore:
+) -> dict[str, Any]:
     """The alignment error rate of the links of forced decoding, in percent."""
     aligner = translator.with_options(posterior=wanted.weights == "posterior")
     errors = forced_error_rate(aligner, text.aligned, text.gold or [], bootstrap=_RESAMPLES, progress=progress)
     low, high = errors.interval or (errors.aer, errors.aer)
-    return ReproducedScore.of(wanted, 100 * errors.aer, 100 * low, 100 * high, str(errors))
+    return _beside(wanted, 100 * errors.aer, 100 * low, 100 * high, str(errors))
+
+
+def _beside(wanted: Measurement, ours: float, low: float, high: float, signature: str) -> dict[str, Any]:
+    """Our score beside the reported one: None where there is none, and no difference if they are not of one kind."""
+    reported = wanted.reported
+    value = reported.value if reported else None
+    comparable = None if wanted.scoring == "other" else value
+    return {
+        "system": reported.system if reported else None,
+        "metric": _NAMES[wanted.metric],
+        "scoring": wanted.scoring,
+        "way": wanted.way,
+        "reported": value,
+        "source": reported.source if reported else None,
+        "ours": ours,
+        "low": low,
+        "high": high,
+        "signature": signature,
+        "translations": None if wanted.decoding is None else wanted.file,
+        "difference": None if comparable is None else ours - comparable,
+        "inside": None if comparable is None else low <= comparable <= high,
+    }
 
 
 # --- the record -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Reproduction:
-    """The scores of a recipe and how they were obtained.
-
-    Attributes:
-        text, aligned: the test text, and that of the alignment error rate, in words.
-        training: epochs, updates and seconds of training.
-        machine: what scored the model, in words.
-    """
-
-    recipe: str
-    scores: Sequence[ReproducedScore]
-    text: str
-    aligned: str | None
-    training: dict[str, Any]
-    machine: str
-    command: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**asdict(self), "versions": _versions()}
-
-    def save(self, run: Path) -> None:
-        """Write the record into the run folder. Raises DataError."""
-        write_content(run / RECORD, json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n")
-
-    def markdown(self) -> str:
-        """The table, and below it what the scores depend on."""
-        return "\n\n".join([f"# {self.recipe}: reported and achieved", self._table(), self._circumstances()]) + "\n"
-
-    def _table(self) -> str:
-        """One row per score; without columns of what was reported if nothing was."""
-        scores = self.scores
-        ours = [
-            TableColumn("metric", [score.metric for score in scores], "left"),
-            TableColumn("scoring", [score.scoring for score in scores], "left"),
-            TableColumn("ours by", [score.way for score in scores], "left"),
-            TableColumn("ours", [f"{score.ours:.2f}" for score in scores]),
-            TableColumn("95 % interval", [f"{score.low:.2f} to {score.high:.2f}" for score in scores]),
-        ]
-        if not any(score.system for score in scores):
-            return markdown_table(ours)
-        inside = {None: NONE, True: "yes", False: "no"}
-        return markdown_table(
-            [
-                TableColumn("reported by", [score.system or NONE for score in scores], "left"),
-                *ours[:3],
-                TableColumn("reported", [_number(score.reported, "{:.2f}") for score in scores]),
-                ours[3],
-                TableColumn("difference", [_number(score.difference, "{:+.2f}") for score in scores]),
-                ours[4],
-                TableColumn("reported inside", [inside[score.inside] for score in scores]),
-            ]
-        )
-
-    def _circumstances(self) -> str:
-        """The list below the table."""
-        seconds = self.training["training_seconds"]
-        duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
-        lines = [f"Text: {self.text}" + (f"; alignments: {self.aligned}" if self.aligned else "")]
-        for score in self.scores:
-            kind = score.way if score.metric == "AER" else score.scoring
-            lines.append(f"{score.metric}, {kind}: {score.signature}")
-        for score in self.scores:
-            if score.system:
-                compared = "; scored in another way or on other text, so no difference is taken"
-                lines.append(
-                    f"{score.system}, {score.reported:g}: {score.source}{compared if score.scoring == 'other' else ''}"
-                )
-        lines += [
-            f"Training: {counted(self.training['epochs'], 'epoch')}, {counted(self.training['updates'], 'update')}, {duration}",
-            f"Scored on: {self.machine}",
-            f"Versions: {', '.join(f'{name} {number}' for name, number in _versions().items())}",
-        ]
-        return "\n".join(f"- {line}" for line in dict.fromkeys(lines))
-
-
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """The versions of all that scores depend on."""
     packages = {name: version(name) for name in ("torch", "sacrebleu")}
     return {"nmt": __version__, **packages, "Python": platform.python_version()}
 
 
-def _number(value: float | None, form: str) -> str:
-    return NONE if value is None else form.format(value)
+def markdown(record: Mapping[str, Any]) -> str:
+    """The table of a record of `nmt reproduce`, and below it what the scores depend on."""
+    return f"# {record['recipe']}: reported and achieved\n\n{_table(record['scores'])}\n\n{_circumstances(record)}\n"
+
+
+def _table(scores: Sequence[Mapping[str, Any]]) -> str:
+    """One row per score; without columns of what was reported if nothing was."""
+
+    def column(heading: str, key: str, form: str = "") -> TableColumn:
+        cells = [NONE if score[key] is None else format(score[key], form) for score in scores]
+        return TableColumn(heading, cells, "right" if form else "left")
+
+    reported = [
+        column("reported by", "system"),
+        column("reported", "reported", ".2f"),
+        column("difference", "difference", "+.2f"),
+        TableColumn("reported inside", [{None: NONE, True: "yes", False: "no"}[score["inside"]] for score in scores]),
+    ]
+    ours = [
+        column("metric", "metric"),
+        column("scoring", "scoring"),
+        column("ours by", "way"),
+        column("ours", "ours", ".2f"),
+        TableColumn("95 % interval", [f"{score['low']:.2f} to {score['high']:.2f}" for score in scores]),
+    ]
+    if not any(score["system"] for score in scores):
+        return markdown_table(ours)
+    return markdown_table([reported[0], *ours[:3], reported[1], ours[3], reported[2], ours[4], reported[3]])
+
+
+def _circumstances(record: Mapping[str, Any]) -> str:
+    """The list below the table."""
+    training, seconds = record["training"], record["training"]["training_seconds"]
+    duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+    lines = [f"Text: {record['text']}" + (f"; alignments: {record['aligned']}" if record["aligned"] else "")]
+    for score in record["scores"]:
+        kind = score["way"] if score["metric"] == "AER" else score["scoring"]
+        lines.append(f"{score['metric']}, {kind}: {score['signature']}")
+    for score in record["scores"]:
+        if score["system"]:
+            compared = "; scored in another way or on other text, so no difference is taken"
+            note = compared if score["scoring"] == "other" else ""
+            lines.append(f"{score['system']}, {score['reported']:g}: {score['source']}{note}")
+    lines += [
+        f"Training: {counted(training['epochs'], 'epoch')}, {counted(training['updates'], 'update')}, {duration}",
+        f"Scored on: {record['machine']}",
+        f"Versions: {', '.join(f'{name} {number}' for name, number in record['versions'].items())}",
+    ]
+    return "\n".join(f"- {line}" for line in dict.fromkeys(lines))

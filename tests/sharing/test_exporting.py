@@ -72,6 +72,7 @@ def test_the_same_model_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
         file.touch()
         file.chmod(0o600)
     assert nmt.export(run, tmp_path / "a/mine.zip").read_bytes() == first
+    assert nmt.export(tmp_path / "mine.zip", tmp_path / "a/again.zip").read_bytes() == first
 
 
 def test_a_zip_is_unpacked_once(run: Path, tmp_path: Path) -> None:
@@ -95,12 +96,6 @@ def test_commands_take_a_zip_for_a_model(run: Path, tmp_path: Path) -> None:
     assert [model.name for model in Engine([archive, run]).models] == ["mine", "mine (2)"]
 
 
-def test_an_export_of_an_export_is_the_same_and_keeps_its_license(run: Path, tmp_path: Path) -> None:
-    archive = nmt.export(run, tmp_path / "mine.zip", license="mit")
-    (tmp_path / "a").mkdir()
-    assert nmt.export(archive, tmp_path / "a/mine.zip").read_bytes() == archive.read_bytes()
-
-
 def test_no_file_is_replaced(run: Path, tmp_path: Path) -> None:
     archive = tmp_path / "mine.zip"
     archive.write_bytes(b"mine")
@@ -112,11 +107,6 @@ def test_no_file_is_replaced(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'CC BY' is no identifier of a license: write it as the hub does"):
         nmt.export(run, tmp_path / "other.zip", license="CC BY")
     assert not (tmp_path / "other.zip").exists()
-
-
-def test_a_card_of_ones_own_is_in_the_zip_as_it_is(run: Path, tmp_path: Path) -> None:
-    (run / CARD).write_text("# Mine, without metadata\n")
-    assert members(nmt.export(run, tmp_path / "mine.zip"))[CARD] == b"# Mine, without metadata\n"
 
 
 def test_a_warning_names_what_others_should_not_miss(run: Path, tmp_path: Path) -> None:
@@ -193,11 +183,6 @@ def test_a_zip_that_is_no_model_is_a_sentence(files: dict[str, bytes], tmp_path:
         assert list((cache_folder() / "models").glob("*")) == []
 
 
-def test_a_missing_zip_is_a_missing_model(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"There is no model folder .*none\.zip"):
-        nmt.load(tmp_path / "none.zip")
-
-
 # --- what the card says -------------------------------------------------------------------------------------------
 
 
@@ -213,21 +198,17 @@ def test_the_card_holds_what_is_known(run: Path, tmp_path: Path) -> None:
     assert r"| `multi30k/val` (validation) | BLEU 31.26 | greedy | `nrefs:1\|tok:13a\|version:2.6.0` |" in text
     assert "https://github.com/multi30k/dataset) | non-commercial research and education |" in text
     assert "`0123abcd`" in text
-    assert "license" not in text.partition("\n---\n")[0]
-
-
-def test_the_hub_reads_the_metadata(run: Path, tmp_path: Path) -> None:
-    metadata: Any = huggingface_hub.ModelCard(card(run, tmp_path)).data
-    assert (metadata.language, metadata.library_name) == (["en", "de"], "nmt")
-    assert metadata.pipeline_tag == "translation"
+    metadata: Any = huggingface_hub.ModelCard(text).data
+    assert (metadata.language, metadata.library_name, metadata.license) == (["en", "de"], "nmt", None)
     [result] = metadata.eval_results
-    assert (result.task_type, result.dataset_name, result.dataset_split) == (
-        "translation",
-        "multi30k/val",
-        "validation",
-    )
+    assert (result.dataset_name, result.dataset_split) == ("multi30k/val", "validation")
     assert (result.metric_type, result.metric_value) == ("bleu", 31.26)
-    assert result.metric_args == {"signature": "nrefs:1|tok:13a|version:2.6.0"}
+    recipe = run / RECIPE
+    yaml = recipe.read_text().replace("multi30k/train", "[hf:ann/talks/en-de:train, sample:train]")
+    recipe.write_text(yaml.replace("pretrained: null", "pretrained: {model: hf:bob/base@v1}"))
+    head = card(run, tmp_path).partition("\n---\n")[0]
+    assert "datasets:\n- ann/talks\n" in head
+    assert "base_model: bob/base\n" in head
 
 
 def test_scores_of_test_texts_come_first(run: Path, tmp_path: Path) -> None:
@@ -263,13 +244,6 @@ def test_what_a_stranger_wrote_steers_no_reader_of_the_card(run: Path, tmp_path:
     assert "\n# x" not in text
 
 
-def test_a_model_whose_names_are_no_single_lines_is_refused(run: Path) -> None:
-    recipe = run / RECIPE
-    recipe.write_text(recipe.read_text().replace("target: de", 'target: "de\\e]0;x\\a"'))
-    with pytest.raises(DataError, match=r"'data\.target': it has a character that cannot be seen, U\+001B: remove it"):
-        nmt.load(run)
-
-
 def test_a_card_says_nothing_that_is_not_known(run: Path, tmp_path: Path) -> None:
     (run / DATA).unlink()
     (run / METRICS).unlink()
@@ -280,12 +254,3 @@ def test_a_card_says_nothing_that_is_not_known(run: Path, tmp_path: Path) -> Non
     assert "fingerprint" not in text
     assert "language:\n- de\n" in text
     assert r"| `data/a\|'b'` | not known |" in text
-
-
-def test_data_sets_and_base_models_of_the_hub_are_metadata(run: Path, tmp_path: Path) -> None:
-    recipe = run / RECIPE
-    text = recipe.read_text().replace("multi30k/train", "[hf:ann/talks/en-de:train, sample:train]")
-    recipe.write_text(text.replace("pretrained: null", "pretrained: {model: hf:bob/base@v1}"))
-    head = card(run, tmp_path).partition("\n---\n")[0]
-    assert "datasets:\n- ann/talks\n" in head
-    assert "base_model: bob/base\n" in head

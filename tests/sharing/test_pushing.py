@@ -1,6 +1,5 @@
 """Models on the hub: pushed, loaded, and every way in which that fails."""
 
-import re
 import shutil
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 import nmt
 from nmt.cli import app
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.sharing.shared_files import SharedModel
 from tests.robustness import tiny
 from tests.sharing.hub import READ_TOKEN, Hub
@@ -71,19 +70,6 @@ def test_revisions_are_branches_tags_and_commits(hub: Hub, run: Path) -> None:
         nmt.load(f"hf:{NAME}")
     with pytest.raises(DataError, match=r"Cannot load hf:ann/mine@v2: .*Revision Not Found"):
         nmt.load(f"hf:{NAME}@v2")
-
-
-@pytest.mark.parametrize("name", ["hf:mine", "hf:", "hf:a/b/c", "hf:a/b@", "hf:a b/c"])
-def test_a_name_that_is_none_is_refused_before_anything_is_asked(hub: Hub, name: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(f"'{name}' names no model of the hub: write hf:owner/name")):
-        nmt.load(name)
-    assert hub.requests == []
-
-
-def test_a_repository_that_is_no_model_of_nmt_is_refused(hub: Hub) -> None:
-    hub.repository("ann/bert").add({"config.json": b"{}", "recipe.yaml": b"a"})
-    with pytest.raises(DataError, match=r"hf:ann/bert is no model of nmt, or .*: it lacks source\.model, target"):
-        nmt.load("hf:ann/bert")
 
 
 def test_what_was_loaded_once_is_there_without_a_connection(
@@ -157,6 +143,34 @@ def test_pushing_twice_makes_one_commit(hub: Hub, run: Path) -> None:
     assert len(hub.repositories[NAME].commits) == 2
 
 
+def test_what_cannot_be_loaded_or_pushed_is_refused_in_one_line(
+    hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Arguments, the exit status, and what the message must name."""
+    hub.repository("ann/bert").add({"config.json": b"{}", "recipe.yaml": b"a"})
+    damaged = run.with_name("damaged")
+    shutil.copytree(run, damaged)
+    weights = damaged / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    cases: list[tuple[list[object], int, str]] = [
+        *(
+            (["info", name], 2, f"'{name}' names no model of the hub: write hf:owner/name")
+            for name in ("hf:mine", "hf:a/b/c", "hf:a b/c")
+        ),
+        *((["push", run, name], 2, f"'{name}' names no repository of the hub") for name in ("mine", "../b", "a/b c")),
+        (["info", "hf:ann/bert"], 1, "hf:ann/bert is no model of nmt"),
+        (["info", "hf:ann/nothing"], 1, "Cannot load hf:ann/nothing: "),
+        (["push", run, "ann/bert", "--private"], 2, "ann/bert exists and is public: make it private on its page"),
+        (["push", damaged, NAME], 1, "is damaged"),
+        (["push", run / "none", NAME], 1, "There is no model folder"),
+    ]
+    for arguments, expected, named in cases:
+        status, out, err = command(capsys, *arguments)
+        assert (status, out) == (expected, ""), arguments
+        assert named in err
+        assert err.count("\n") == 1
+
+
 # --- the card -----------------------------------------------------------------------------------------------------
 
 
@@ -200,13 +214,6 @@ def test_a_card_of_ones_own_is_used_as_it_is(hub: Hub, run: Path, capsys: pytest
     assert (run / "README.md").read_text() == own + "More.\n"
 
 
-def test_a_public_repository_does_not_get_what_shall_be_private(hub: Hub, run: Path) -> None:
-    hub.repository(NAME)
-    with pytest.raises(UsageError, match="ann/mine exists and is public: make it private on its page, or leave out"):
-        nmt.push(run, NAME, private=True)
-    assert len(hub.repositories[NAME].commits) == 1
-
-
 # --- commands -----------------------------------------------------------------------------------------------------
 
 
@@ -220,32 +227,4 @@ def test_a_dry_run_prints_card_and_files_and_asks_nobody(
     listed = [line.split() for line in out.splitlines()[-8:]]
     assert sorted(name for _, name in listed[:-1]) == PUSHED
     assert listed[-1][1:] == ["bytes", "in", "7", "files"]
-    assert hub.requests == []
-
-
-def test_commands_take_models_of_the_hub(hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nmt.push(run, NAME)
-    status, out, err = command(capsys, "info", f"hf:{NAME}")
-    assert (status, err) == (0, "")
-    assert "BLEU 31.26, perplexity 4.50 at update 9" in out
-    status, _, err = command(capsys, "translate", "hf:ann/nothing")
-    assert status == 1
-    assert err.startswith("nmt: Cannot load hf:ann/nothing: ")
-    assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("name", ["mine", "hf:mine", "a/b/c", "../b", "a/b c"])
-def test_a_name_that_is_no_repository_is_refused(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    expected = f"nmt: '{name}' names no repository of the hub: write owner/name.\n"
-    assert command(capsys, "push", run, name) == (2, "", expected)
-
-
-def test_a_damaged_model_is_not_pushed(hub: Hub, run: Path) -> None:
-    weights = run / "weights.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    with pytest.raises(DataError, match="is damaged"):
-        nmt.push(run, NAME)
-    shutil.rmtree(run)
-    with pytest.raises(DataError, match="There is no model folder"):
-        nmt.push(run, NAME)
     assert hub.requests == []

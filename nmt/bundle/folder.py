@@ -223,7 +223,7 @@ def check_weights(model: torch.nn.Module, path: Path) -> None:
     """Raise DataError unless the header of a file lists the model's weights, each in its shape, and nothing else."""
     expected = weights_of(model)
     with _open_tensors(path) as file:
-        stored = {name: file.get_slice(own) for name, own in _present_names(file).items()}
+        stored = {name: file.get_slice(stored_name) for name, stored_name in _present_names(file).items()}
         if stored.keys() != expected.keys():
             odd = sorted(stored.keys() ^ expected.keys())
             raise DataError(
@@ -291,7 +291,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     """Named tensors of a safetensors file. Raises DataError if it is damaged or from a newer version."""
     with _open_tensors(path) as file:
         _check_digest(path, file)
-        return {name: file.get_tensor(own) for name, own in _present_names(file).items()}
+        return {name: file.get_tensor(stored_name) for name, stored_name in _present_names(file).items()}
 
 
 def _stamp(opened: Any) -> tuple[str, str]:

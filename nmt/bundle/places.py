@@ -69,7 +69,7 @@ def model_name(model: Path) -> str:
 def _downloaded(name: HubName) -> Path:
     """The folder in the hub's cache that has the files of a model. No other file is downloaded."""
     folder = download_model(name, [*REQUIRED, *OPTIONAL])
-    if missing := [part for part in REQUIRED if not (folder / part).is_file()]:
+    if missing := [file for file in REQUIRED if not (folder / file).is_file()]:
         raise DataError(f"{name} is no model of nmt, or only part of it was downloaded: it lacks {', '.join(missing)}.")
     return folder
 
@@ -117,9 +117,9 @@ def _members(bundle: zipfile.ZipFile, archive: Path) -> Mapping[str, zipfile.Zip
     if len(recipes) != 1:
         raise DataError(f"{archive} is no model: it must hold one {REQUIRED[0]}, but has {len(recipes)}.")
     inside = recipes[0].removesuffix(REQUIRED[0])
-    parts = {name: members[inside + name] for name in (*REQUIRED, *OPTIONAL, CARD) if inside + name in members}
-    if missing := [name for name in REQUIRED if name not in parts]:
+    files = {name: members[inside + name] for name in (*REQUIRED, *OPTIONAL, CARD) if inside + name in members}
+    if missing := [name for name in REQUIRED if name not in files]:
         raise DataError(f"{archive} is no model: it lacks {', '.join(missing)}.")
-    if sum(member.file_size for member in parts.values()) > _MOST_RATIO * archive.stat().st_size + _SLACK:
+    if sum(member.file_size for member in files.values()) > _MOST_RATIO * archive.stat().st_size + _SLACK:
         raise DataError(f"{archive} is refused: unpacked it would be over {_MOST_RATIO} times as large.")
-    return parts
+    return files

@@ -61,8 +61,8 @@ def evaluate(
         DataError: a folder or corpus cannot be used, or `baseline` has another number of lines.
         UsageError: an option is wrong, a tokenizer cannot be used, or the recipe names no such text.
     """
-    own: dict[str, Any] = {**options}
-    translator = model.with_options(**own) if isinstance(model, Translator) else load(model, device, **own)
+    changes: dict[str, Any] = {**options}
+    translator = model.with_options(**changes) if isinstance(model, Translator) else load(model, device, **changes)
     recipe = translator.recipe
     if recipe is None:
         raise UsageError("This model has no recipe, which names its languages: save it, and evaluate its folder.")
@@ -109,8 +109,8 @@ def _translated(
     """The translations of a text, not scored, with the error rate of the attention if it has gold links."""
     source, target = text.languages
     translator = translator.with_options(alignments=False, to=target)
-    items = progress(translator.stream(text.source), "translating", len(text))
-    translations = [item.text for item in items]
+    results = progress(translator.stream(text.source), "translating", len(text))
+    translations = [result.text for result in results]
     gold, errors = gold_links(text.name, source=source), None
     if gold is not None and translator.recipe is not None and translator.recipe.model.has_attention:
         aligner = translator.with_options(alignments=True, posterior=False)

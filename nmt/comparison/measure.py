@@ -222,9 +222,10 @@ def _reference_figures(
     if not recipe.model.has_attention:
         return figures
     alignments = [reference.word_alignment() for reference in references]
-    entropies = [entropy(item.weights)[item.weights.sum(axis=1) > 0] for item in alignments if item.weights.size]
-    if any(words_of_one.size for words_of_one in entropies):
-        figures["entropy"] = float(np.concatenate(entropies).mean())
+    weights = [alignment.weights for alignment in alignments if alignment.weights.size]
+    entropies = np.concatenate([np.zeros(0), *(entropy(rows)[rows.sum(axis=1) > 0] for rows in weights)])
+    if entropies.size:
+        figures["entropy"] = float(entropies.mean())
     if text.gold is not None:
         errors, posterior_errors = (
             forced_error_rate(translator.with_options(posterior=posterior), text.aligned, text.gold, progress=progress)

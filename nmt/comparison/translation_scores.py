@@ -44,13 +44,13 @@ class Evaluation:
     @classmethod
     def mean(cls, texts: Sequence[Evaluation]) -> Evaluation:
         """The evaluations of several texts, and the means of their scores, which have no intervals."""
-        scores = zip(*(text.scores for text in texts), strict=True)
+        by_metric = zip(*(text.scores for text in texts), strict=True)
         return cls(
             " + ".join(text.text for text in texts),
             texts[0].system,
             [line for text in texts for line in text.translations],
             [[line for text in texts for line in text.references[0]]],
-            tuple(metrics.mean_score(each) for each in scores),
+            tuple(map(metrics.mean_score, by_metric)),
             texts=tuple(texts),
         )
 

@@ -104,35 +104,34 @@ Choose = Callable[[DataConfig, Mapping[str, Any]], list[Choice]]
 """Chooses settings for a text, given those that the recipe says itself by dotted key."""
 
 
-def choose_settings(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
+def choose_settings(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]:
     """Choose settings that suit a text. The experiments behind the rules: recipes/NOTES.md, "Settings that follow from the text".
 
     Args:
         text: what the text is like.
-        own: the settings that the recipe says itself, by dotted key.
+        given: the settings that the recipe says itself, by dotted key.
     """
-    filters = _filters(text, own)
-    shown = _with_joined(text) if own.get("data.concatenation", filters.settings["data.concatenation"]) else text
+    filters = _filters(text, given)
+    shown = text
+    if given.get(
+        "data.concatenation", filters.settings["data.concatenation"]
+    ):  # as many joined pairs as there are pairs
+        source, target = (replace(side, characters=3 * side.characters) for side in (text.source, text.target))
+        shown = replace(text, pairs=2 * text.pairs, source=source, target=target)
     return [
         filters,
-        _subwords(text, own),
-        _model(text, shown, own),
-        _training(shown, own),
-        _validation(text, own),
-        *_search(text, own),
+        _subwords(text, given),
+        _model(text, shown, given),
+        _training(shown, given),
+        _validation(text, given),
+        *_search(text, given),
     ]
 
 
-def _with_joined(text: TextProfile) -> TextProfile:
-    """The text with as many joined pairs as it has."""
-    source, target = (replace(side, characters=3 * side.characters) for side in (text.source, text.target))
-    return replace(text, pairs=2 * text.pairs, source=source, target=target)
-
-
-def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
+def _filters(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     """Without duplicates, and with nearly all of the rest."""
-    most = own.get("data.filters.max_length", min(max(_rounded(4 * text.longest, 50), 100), 300))
-    is_guided = any(key.startswith("training.guided_alignment") for key in own)  # there are no links of new pairs
+    most = given.get("data.filters.max_length", min(max(_rounded(4 * text.longest, 50), 100), 300))
+    is_guided = any(key.startswith("training.guided_alignment") for key in given)  # there are no links of new pairs
     is_short = text.valid_length > _LONGER * text.target.words / text.pairs and not is_guided
     copies = text.unseen > _UNSEEN_FOR_COPYING and _has_same_letters(text) and not is_guided
     duplicates = f" ({counted(text.duplicates, 'duplicate')} left out)" if text.duplicates else ""
@@ -149,9 +148,9 @@ def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     )
 
 
-def _subwords(text: TextProfile, own: Mapping[str, Any]) -> Choice:
+def _subwords(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     """One vocabulary if the languages share letters, as large as the tokens are still frequent."""
-    joint = own.get("subwords.joint", _has_same_letters(text))
+    joint = given.get("subwords.joint", _has_same_letters(text))
     sides = (text.source, text.target)
     tokens, types, alphabet = (
         (text.source.tokens + text.target.tokens, text.types, text.alphabet)
@@ -166,7 +165,7 @@ def _subwords(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     if text.unseen > _MANY_UNSEEN:
         largest = _VOCABULARY_FOR_UNSEEN_WORDS
     size = max(min(_rounded(tokens / _OCCURRENCES, 100), largest), 500)
-    kind = own.get("subwords.kind", "bpe")
+    kind = given.get("subwords.kind", "bpe")
     size = max(min(size, types + _SPECIAL), 0 if kind == "word" else alphabet + _SPECIAL)
     return Choice(
         {
@@ -180,14 +179,14 @@ def _subwords(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     )
 
 
-def _model(text: TextProfile, shown: TextProfile, own: Mapping[str, Any]) -> Choice:
+def _model(text: TextProfile, shown: TextProfile, given: Mapping[str, Any]) -> Choice:
     """Wider for more and longer text that is shown, joined pairs included; less dropout for more text itself."""
     size = 128 * (shown.target.tokens / 190e3) ** 0.4 * (shown.length / 9) ** 0.2
-    hidden = own.get("model.encoder.hidden", min(max(_rounded(size, 64), 128), 320))
-    embedding = own.get("model.embedding", 128 if hidden <= 128 else 256)
+    hidden = given.get("model.encoder.hidden", min(max(_rounded(size, 64), 128), 320))
+    embedding = given.get("model.embedding", 128 if hidden <= 128 else 256)
     dropout = next(rates for most, rates in _DROPOUT if text.target.tokens <= most)
-    score = own.get("model.attention.score.kind", own.get("model.attention.score"))
-    is_lexical = score not in ("dot", "none") and own.get("model.attention.heads", 1) == 1
+    score = given.get("model.attention.score.kind", given.get("model.attention.score"))
+    is_lexical = score not in ("dot", "none") and given.get("model.attention.heads", 1) == 1
     return Choice(
         {
             "model.kind": "recurrent",
@@ -204,22 +203,22 @@ def _model(text: TextProfile, shown: TextProfile, own: Mapping[str, Any]) -> Cho
             "model.lexical": is_lexical,
             "model.dropout": dropout,
         },
-        f"Model: an encoder of {hidden} in each direction, for about {_thousands(text.target.tokens)} target tokens, "
+        f"Model: an encoder of {hidden} in each direction, for about {text.target.tokens / 1e3:,.0f} thousand target tokens, "
         f"{text.length:.0f} per pair{'. The output layer also reads the attended source tokens' if is_lexical else ''}.",
     )
 
 
-def _training(text: TextProfile, own: Mapping[str, Any]) -> Choice:
+def _training(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     """More tokens for more and longer text, in a limited number of epochs."""
     tokens = text.target.tokens
     seen = 3.1e6 * max((tokens / 190e3) ** (1 / 3) * (text.length / 9), 1)
     seen = min(max(seen, _FEWEST_EPOCHS * tokens), _MOST_EPOCHS * tokens)
     batch, rate = next(values for most, *values in _BATCHES if tokens <= most)
-    batch = own.get("training.batch_tokens", batch)
-    updates = own.get("training.updates", max(_rounded(seen / batch, 100), 500))
+    batch = given.get("training.batch_tokens", batch)
+    updates = given.get("training.updates", max(_rounded(seen / batch, 100), 500))
     return Choice(
         {
-            **({} if "training.epochs" in own else {"training.epochs": 1000, "training.updates": updates}),
+            **({} if "training.epochs" in given else {"training.epochs": 1000, "training.updates": updates}),
             "training.batch_tokens": batch,
             "training.optimizer": {"kind": "adam", "rate": rate},
             "training.schedule": {"kind": "cosine", "warmup": max(updates // 15, 100), "final": 0.03},
@@ -230,7 +229,7 @@ def _training(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     )
 
 
-def _validation(text: TextProfile, own: Mapping[str, Any]) -> Choice:
+def _validation(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     """By chrF where BLEU tells little apart: little text, or words of many forms."""
     metric = _metric(text)
     because = (
@@ -244,16 +243,16 @@ def _validation(text: TextProfile, own: Mapping[str, Any]) -> Choice:
             "training.validation.patience": 10,
         },
         "Validation: as the recipe says."
-        if _METRICS in own
+        if _METRICS in given
         else f"Validation: by {'chrF' if metric == 'chrf' else 'BLEU'}{because}.",
     )
 
 
-def _search(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
+def _search(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]:
     """What training tries at its end: length penalties, and samples where chrF says whether they are better."""
     last = "on the validation text once training ends"
     choices = [Choice({LENGTH_PENALTY: 1.0}, f"Search: the length penalty is chosen {last}.")]
-    if own.get(_METRICS, [_metric(text)])[0] == "chrf":
+    if given.get(_METRICS, [_metric(text)])[0] == "chrf":
         choices.append(
             Choice({MBR_SAMPLES: None, MBR_BETA: 2.0}, f"Search: minimum Bayes risk decoding is tried {last}.")
         )
@@ -272,7 +271,3 @@ def _has_same_letters(text: TextProfile) -> bool:
 def _rounded(value: float, to: int) -> int:
     """The nearest multiple."""
     return round(value / to) * to
-
-
-def _thousands(number: float) -> str:
-    return f"{number / 1e3:,.0f} thousand"

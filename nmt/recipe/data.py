@@ -180,8 +180,8 @@ class DataConfig(Section):
 
     def tags(self, text: TextConfig) -> tuple[str, ...]:
         """The words before every source line of a text: the tag of its target language, and its own."""
-        own = text.tag if isinstance(text, CorpusConfig) else None
-        return tuple(filter(None, (self.language_tag(self.direction(text)[1]), own)))
+        corpus_tag = text.tag if isinstance(text, CorpusConfig) else None
+        return tuple(filter(None, (self.language_tag(self.direction(text)[1]), corpus_tag)))
 
     def language_tag(self, target: str) -> str | None:
         """The word that has a source line translated to a language, such as `<2gn>`; None if no line has one."""
@@ -198,7 +198,7 @@ class DataConfig(Section):
             raise ValueError(
                 f"temperature {self.temperature:g} has nothing to mix, because train is one corpus: leave it out or list several",
             )
-        weighted = next((item for item in self.corpora if item.weight != 1), None)
+        weighted = next((corpus for corpus in self.corpora if corpus.weight != 1), None)
         if self.temperature is not None and weighted is not None:
             raise ValueError(
                 f"temperature {self.temperature:g} and the weight {weighted.weight:g} of {weighted.corpus} both say how often pairs "
@@ -225,7 +225,7 @@ class DataConfig(Section):
 
 def text_name(text: HeldOutText | None) -> str:
     """The locators of `valid` or `test`, as the name of the text."""
-    return " + ".join(item.corpus for item in DataConfig.texts(text))
+    return " + ".join(one_text.corpus for one_text in DataConfig.texts(text))
 
 
 class SubwordsConfig(Section):

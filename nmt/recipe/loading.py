@@ -70,17 +70,17 @@ def _with_choices(tree: dict[str, Any], choose: Callable[[Mapping[str, Any]], li
     Of two choices of one setting, the later is taken.
     """
     del tree["chosen"]
-    own = dict(leaves(tree))
+    given = dict(leaves(tree))
     choices = {
         leaf: (value, key, choice.reason)
-        for choice in choose(own)
+        for choice in choose(given)
         for key, section in choice.settings.items()
         for leaf, value in leaves({key: section})
     }
-    kinds = {key for key in own.keys() & choices.keys() if key.endswith(".kind") and own[key] != choices[key][0]}
+    kinds = {key for key in given.keys() & choices.keys() if key.endswith(".kind") and given[key] != choices[key][0]}
     reasons: dict[str, dict[str, None]] = {}
     for leaf, (value, key, reason) in choices.items():
-        is_said = any(_is_within(leaf, said) or _is_within(said, leaf) for said in own)
+        is_said = any(_is_within(leaf, said) or _is_within(said, leaf) for said in given)
         is_of_another_kind = any(_is_within(leaf, kind.removesuffix(".kind")) for kind in kinds)
         if not is_said and not is_of_another_kind:
             put(tree, leaf, value)

@@ -55,12 +55,15 @@ def _architecture(model: ModelConfig) -> dict[str, str]:
     """Encoder, attention and decoder in words."""
     match model:
         case RecurrentModelConfig():
-            order = "conditional " * getattr(model.decoder.order, "conditional", False) + model.decoder.order.kind
-            feeding = " with input feeding" * getattr(model.decoder.order, "input_feeding", False)
+            order: str = model.decoder.order.kind
+            if getattr(model.decoder.order, "conditional", False):
+                order = f"conditional {order}"
+            if getattr(model.decoder.order, "input_feeding", False):
+                order = f"{order} with input feeding"
             return {
                 "encoder": f"{_WAYS[model.encoder.direction]} {_stack(model.encoder)}",
                 "attention": _attention(model.attention),
-                "decoder": f"{_stack(model.decoder)}, {order}{feeding}",
+                "decoder": f"{_stack(model.decoder)}, {order}",
                 "readout": f"{model.decoder.readout.kind} of {model.decoder.readout.size}",
             }
         case TransformerModelConfig():
@@ -80,11 +83,18 @@ _WAYS = {"both": "bidirectional", "forward": "left-to-right", "reversed": "right
 def _stack(config: EncoderConfig | DecoderConfig) -> str:
     """Cell, layers and width of an encoder or decoder, and its options."""
     twice = "2 x " if getattr(config, "direction", None) == "both" else ""
-    layers = counted(config.layers, "layer")
-    residual = ", residual" * (config.residual and config.layers > 1)
-    return f"{config.cell.upper()}, {layers} of {twice}{config.hidden}{residual}{', layer-normed' * config.layer_norm}"
+    description = f"{config.cell.upper()}, {counted(config.layers, 'layer')} of {twice}{config.hidden}"
+    if config.residual and config.layers > 1:
+        description += ", residual"
+    if config.layer_norm:
+        description += ", layer-normed"
+    return description
 
 
 def _attention(config: AttentionConfig) -> str:
-    heads = f", {config.heads} heads" if config.heads > 1 else ""
-    return f"{config.score.kind}, {config.window.kind}{heads}{', coverage' * getattr(config.score, 'coverage', False)}"
+    description = f"{config.score.kind}, {config.window.kind}"
+    if config.heads > 1:
+        description += f", {config.heads} heads"
+    if getattr(config.score, "coverage", False):
+        description += ", coverage"
+    return description

@@ -71,8 +71,8 @@ def _evaluated(content: dict[str, Any]) -> Iterator[RecordedScore]:
     """The scores in the output of `nmt evaluate --json`: of each text if there are several, without their means."""
     if "texts" not in content:
         yield from _of_text(content, str(content["text"]))
-    for each in content.get("texts", ()):
-        yield from _of_text(each, f"{each['text']} ({'-'.join(each['languages'])})")
+    for text in content.get("texts", ()):
+        yield from _of_text(text, f"{text['text']} ({'-'.join(text['languages'])})")
 
 
 def _of_text(content: dict[str, Any], text: str) -> Iterator[RecordedScore]:

@@ -26,18 +26,18 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, run: P
     return recipes.load_recipe(name, overrides, choose=partial(_choose, run))
 
 
-def _choose(run: Path | None, data: DataConfig, own: Mapping[str, Any]) -> list[Choice]:
+def _choose(run: Path | None, data: DataConfig, given: Mapping[str, Any]) -> list[Choice]:
     from nmt.bundle.folder import RECIPE  # not at the top: a recipe that leaves nothing open needs no torch
     from nmt.data.locators import load_text, load_training_corpus
     from nmt.data.profile import profile_text
 
     if run is not None and (run / RECIPE).is_file():
         return recipes.recorded_choices(run / RECIPE)
-    choices = choose_settings(profile_text(load_training_corpus(data), load_text(data, data.valid)), own)
-    start = own.get("training.pretrained.model") or own.get("training.pretrained")
+    choices = choose_settings(profile_text(load_training_corpus(data), load_text(data, data.valid)), given)
+    start = given.get("training.pretrained.model") or given.get("training.pretrained")
     if start is None:
         return choices
-    return [*choices, *_as_pretrained(start, is_same=own.get("training.pretrained.subwords", "same") == "same")]
+    return [*choices, *_as_pretrained(start, is_same=given.get("training.pretrained.subwords", "same") == "same")]
 
 
 def _as_pretrained(folder: str, *, is_same: bool) -> list[Choice]:

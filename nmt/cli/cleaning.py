@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, argume
 from nmt.cli.streams import open_output
 from nmt.errors import DataError
 from nmt.runtime.wording import counted, excerpt
-
-if TYPE_CHECKING:
-    from nmt.data.filters import FilterReport
 
 _WIDTH = 60
 """Most characters of each side of a sample."""
@@ -82,22 +79,14 @@ def clean_corpus(
             second.writelines(f"{pair[1]}\n".encode() for pair in pairs)
         if not report.kept:
             raise DataError(f"No pair of {locator} passes the filters ({report}): relax them.")
-    _print_samples(report)
-    _print_counts(report)
-
-
-def _print_counts(report: FilterReport) -> None:
-    removed = {report.reason(rule): count for rule, count in report.removed.items()}
-    rows = {counted(report.total, "pair").split()[1]: report.total, **removed, "kept": report.kept}
-    width = len(f"{report.total:,}")
-    for name, count in rows.items():
-        typer.echo(f"{count:{width},}  {name}")
-
-
-def _print_samples(report: FilterReport) -> None:
     for rule in report.removed:
-        for index, sample in enumerate(report.samples.get(rule, ())):
-            if not index:
-                print(f"{report.reason(rule)}:", file=sys.stderr)
+        samples = report.samples.get(rule, ())
+        if samples:
+            print(f"{report.reason(rule)}:", file=sys.stderr)
+        for sample in samples:
             sides = " ||| ".join(excerpt(side, _WIDTH) for side in (sample.source, sample.target))
             print(f"  line {sample.line:,}: {sides}", file=sys.stderr)
+    removed = {report.reason(rule): count for rule, count in report.removed.items()}
+    rows = {counted(report.total, "pair").split()[1]: report.total, **removed, "kept": report.kept}
+    for name, count in rows.items():
+        typer.echo(f"{count:{len(f'{report.total:,}')},}  {name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypedDict
+from typing import Annotated, Any
 
 import typer
 
@@ -104,8 +104,9 @@ def evaluate(
     set_up(quiet=quiet, threads=threads)
     from nmt.comparison.translation_scores import Evaluation
 
-    scoring = _Scoring(tokenize=tokenize, lowercase=lowercase, published=published, bootstrap=bootstrap)
-    _check_scoring(scoring, language, compares=baseline is not None)
+    _check_scoring(tokenize, bootstrap, language, published=published, compares=baseline is not None)
+    scoring: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
+    scoring |= {"published": published, "bootstrap": bootstrap}
     if mbr_samples not in (None, NONE):
         refuse_search("mbr", {"beam-size": beam_size, "horizon": horizon, "prune": prune})
     if not models:
@@ -155,27 +156,19 @@ def evaluate(
         write_lines(output, result.translations)
 
 
-class _Scoring(TypedDict):
-    """How translations are scored."""
-
-    tokenize: str | None
-    lowercase: bool
-    published: bool
-    bootstrap: int
-
-
-def _check_scoring(scoring: _Scoring, language: str | None, *, compares: bool) -> None:
+def _check_scoring(
+    tokenize: str | None, bootstrap: int, language: str | None, *, published: bool, compares: bool
+) -> None:
     """Raise UsageError for what would fail only after translating."""
     from nmt.evaluation.metrics import check_tokenizer, published_form
 
-    tokenize, bootstrap = scoring["tokenize"], scoring["bootstrap"]
-    if scoring["published"] and tokenize is not None:
+    if published and tokenize is not None:
         raise UsageError("--published has its own tokenizer: leave out --tokenize.")
     if compares and bootstrap < 2:
         raise UsageError(
             f"--baseline compares by random shuffles and needs --bootstrap 2 or more, but it is {bootstrap}."
         )
-    if scoring["published"]:
+    if published:
         published_form(["a"], language or "en")
     if tokenize is not None:
         check_tokenizer(tokenize)

@@ -22,11 +22,9 @@ import numpy as np
 from nmt.alignment.links import GoldLinks, Links, check_within
 from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
-from nmt.runtime.wording import counted
 
 SUFFIXES = (".html", ".htm")
 MOST_SENTENCES = 500
-FIGURES = ("length", "bleu", "aer", "entropy", "score")
 _MOST_MODELS = 2
 _STYLES = ("shared.css", "style.css")
 _SCRIPTS = ("drawing.js", "placing.js", "pointing.js", "list.js", "script.js")
@@ -43,8 +41,8 @@ class Reading:
         words: the matrix between words.
         tokens: the matrix between tokens.
         links: hard links between words, (source, target).
-        figures: any of `FIGURES`: length in words, BLEU, AER as a fraction, mean entropy in nats, log-probability per
-            token. Values that are not finite are left out.
+        figures: any of `length` in words, `bleu`, `aer` as a fraction, mean `entropy` in nats, and `score`, the
+            log-probability per token. Values that are not finite are left out.
     """
 
     words: Alignment
@@ -93,7 +91,6 @@ def explorer_page(
     Raises:
         DataError: there are no sentences or too many, or gold links lie outside a sentence.
         UsageError: there are more than two models.
-        ValueError: a sentence has another number of readings, or a figure is unknown.
     """
     _check(sentences, models)
     data = {
@@ -117,13 +114,7 @@ def _check(sentences: Sequence[Explored], models: Sequence[str]) -> None:
     if not 1 <= len(models) <= _MOST_MODELS:
         raise UsageError(f"A page shows one model or compares two, but was given {len(models)}.")
     for sentence in sentences:
-        if len(sentence.readings) != len(models):
-            raise ValueError(
-                f"Sentence {sentence.number} has {counted(len(sentence.readings), 'reading')} of {counted(len(models), 'model')}."
-            )
         for reading in sentence.readings:
-            if unknown := set(reading.figures) - set(FIGURES):
-                raise ValueError(f"There are no figures {sorted(unknown)}; known are {', '.join(FIGURES)}.")
             if sentence.gold:
                 size = len(reading.words.source), len(reading.words.target)
                 check_within(sentence.gold.possible, *size, f"Gold links, line {sentence.number}")

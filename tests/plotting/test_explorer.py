@@ -145,10 +145,6 @@ def test_what_cannot_be_a_page_is_said() -> None:
         explorer_page([one] * 501, ["m"])
     with pytest.raises(UsageError, match="was given 3"):
         explorer_page([one], ["a", "b", "c"])
-    with pytest.raises(ValueError, match="1 reading of 2 models"):
-        explorer_page([one], ["a", "b"])
-    with pytest.raises(ValueError, match="blue"):
-        explorer_page([Explored(1, (reading("a", "b", blue=1.0),))], ["m"])
     outside = GoldLinks(frozenset({(0, 1)}), frozenset())
     with pytest.raises(DataError, match="line 1: the link 0-1 lies beyond"):
         explorer_page([Explored(1, (reading("a", "b"),), "b", outside)], ["m"])

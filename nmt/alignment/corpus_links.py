@@ -42,39 +42,34 @@ class WordLinks:
     """The linked (source, target) word positions of every sentence pair of a corpus, in temporary files.
 
     Args:
-        lists: for each pair [links, 2] int32: positions counted from 0 in their own sentences.
+        pairs: the links of each pair, in order; positions are counted from 0 in their own sentences.
     """
 
-    def __init__(self, lists: Lists) -> None:
-        self.lists = lists
-
-    @classmethod
-    def of(cls, pairs: Iterable[Links]) -> WordLinks:
-        """Store the links of each pair, in order."""
-        source = iter(pairs)
-        blocks = (_stored(block) for block in iter(lambda: list(islice(source, _BLOCK)), []))
-        return cls(*collect_lists(([block] for block in blocks), 1, np.int32))
+    def __init__(self, pairs: Iterable[Links]) -> None:
+        positions = (list(chain.from_iterable(sorted(links))) for links in pairs)
+        blocks = iter(lambda: list(islice(positions, _BLOCK)), [])
+        [self._positions] = collect_lists(([Lists.of(block, np.int32)] for block in blocks), 1, np.int32)
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all links."""
         digest = blake2b(digest_size=16)
-        digest.update(self.lists.starts.data)
-        digest.update(self.lists.values.data)
+        starts = self._positions.starts
+        for first in range(0, len(starts), _BLOCK):
+            digest.update((starts[first : first + _BLOCK] // 2).data)  # a link is two positions
+        digest.update(self._positions.values.data)
         return digest.hexdigest()
 
     def __len__(self) -> int:
-        return len(self.lists)
+        return len(self._positions)
 
-    def __getitem__(self, row: int) -> npt.NDArray[np.integer]:
+    def __getitem__(self, row: int) -> npt.NDArray[np.int32]:
         """[links, 2] of one pair."""
-        return self.lists[[row]][0]
+        return self.of_rows([row])[0]
 
-
-def _stored(block: Sequence[Links]) -> Lists:
-    """The links of some pairs: for each [links, 2]."""
-    positions = Lists.of([list(chain.from_iterable(sorted(links))) for links in block], np.int32)
-    return Lists(positions.values.reshape(-1, 2), positions.starts // 2)
+    def of_rows(self, rows: npt.ArrayLike) -> list[npt.NDArray[np.int32]]:
+        """[links, 2] of each of these pairs."""
+        return [positions.reshape(-1, 2) for positions in self._positions[rows]]
 
 
 class TokenLinks:
@@ -105,7 +100,7 @@ class TokenLinks:
         sources, targets = (
             _spans(texts, *side) for texts, side in zip(zip(*pairs, strict=True), self.sides, strict=True)
         )
-        links = self.words.lists[self.corpus.rows[list(rows)]]
+        links = self.words.of_rows(self.corpus.rows[list(rows)])
         of, positions = np.repeat(np.arange(len(rows)), [len(own) for own in links]), np.concatenate(links)
         width, height = (
             max(side.max(), positions[:, i].max(initial=0) + 1) for i, side in ((0, sources), (1, targets))
@@ -152,12 +147,12 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
     """
     if name == "gold":
         split, rows = split_rows(corpus.name.removeprefix("sample:"))
-        return WordLinks.of(sample.links(split, source=source)[rows or slice(None)])
+        return WordLinks(sample.links(split, source=source)[rows or slice(None)])
     if name == "hmm":
         plain = corpus.untagged
-        return WordLinks.of(_after_tags(HMMAligner.learn(plain).links(plain), corpus))
+        return WordLinks(_after_tags(HMMAligner.learn(plain).links(plain), corpus))
     path = expand_home(name)
-    return WordLinks.of(_after_tags(_of_file(any_compression(path) or path, corpus), corpus))
+    return WordLinks(_after_tags(_of_file(any_compression(path) or path, corpus), corpus))
 
 
 def _after_tags(links: Iterable[Links], corpus: ParallelCorpus) -> Iterator[Links]:

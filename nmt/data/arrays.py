@@ -30,7 +30,7 @@ class Lists:
     """Lists of numbers, stored one after another and read when indexed.
 
     Args:
-        values: all values, [values] or [values, width].
+        values: all values, [values].
         starts: where each list begins, and the end of the last one, [lists + 1].
     """
 
@@ -101,7 +101,7 @@ def collect_lists(blocks: Iterable[Sequence[Lists]], sides: int, dtype: npt.DTyp
     Raises:
         DataError: the temporary files cannot be written.
     """
-    ends: list[tuple[int, ...]] = [(0,)] * sides
+    ends = [0] * sides
     with _in_temporary_files(), ExitStack() as stack:
         values, starts = ([stack.enter_context(ArrayFile(kind)) for _ in range(sides)] for kind in (dtype, np.int64))
         for file in starts:
@@ -109,9 +109,9 @@ def collect_lists(blocks: Iterable[Sequence[Lists]], sides: int, dtype: npt.DTyp
         for block in blocks:
             for side, lists in enumerate(block):
                 values[side].append(lists.values)
-                starts[side].append(ends[side][0] + lists.starts[1:])
-                ends[side] = (ends[side][0] + len(lists.values), *lists.values.shape[1:])
-        return [Lists(values[side].array().reshape(ends[side]), starts[side].array()) for side in range(sides)]
+                starts[side].append(ends[side] + lists.starts[1:])
+                ends[side] += len(lists.values)
+        return [Lists(values[side].array(), starts[side].array()) for side in range(sides)]
 
 
 @contextmanager

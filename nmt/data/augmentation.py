@@ -62,32 +62,28 @@ def join_pairs(
         The pairs with joined ones after them, and the parts with their rows.
     """
     generator = np.random.default_rng((seed, epoch, 1))
-    sides = (pairs.source_lengths, pairs.target_lengths)
     picks = []
     for part in parts:
-        first, second = _draw(generator, part.rows, share)
+        count = round(share * len(part.rows))
+        # Every row comes once before any comes twice, in either place.
+        first, second = (np.resize(generator.permutation(part.rows), count) for _ in range(2))
+        sides = (pairs.source_lengths, pairs.target_lengths)
         is_short = np.all([lengths[first] + lengths[second] <= most for lengths in sides], axis=0)
-        picks.append((first[is_short], second[is_short], part.tag))
-    return _extended(pairs, parts, [len(first) for first, *_ in picks], _joined(pairs, picks))
+        picks.append((first[is_short], second[is_short]))
 
+    def blocks() -> Iterator[_Block]:
+        for part, (first, second) in zip(parts, picks, strict=True):
+            for start in range(0, len(first), _BLOCK):
+                rows = first[start : start + _BLOCK], second[start : start + _BLOCK]
+                sources, targets = (
+                    zip(side[rows[0]], side[rows[1]], strict=True) for side in (pairs.source, pairs.target)
+                )
+                yield (
+                    _lists([np.concatenate((one, other[part.tag :])) for one, other in sources]),
+                    _lists([np.concatenate((one, other)) for one, other in targets]),
+                )
 
-def _draw(generator: np.random.Generator, rows: Rows, share: float) -> tuple[Rows, Rows]:
-    """The rows that come first and second in joined pairs: every row once before any comes twice."""
-    count = round(share * len(rows))
-    first, second = (np.resize(generator.permutation(rows), count) for _ in range(2))
-    return first, second
-
-
-def _joined(pairs: EncodedPairs, picks: Sequence[tuple[Rows, Rows, int]]) -> Iterator[_Block]:
-    for first, second, tag in picks:
-        for start in range(0, len(first), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            sources = zip(pairs.source[first[block]], pairs.source[second[block]], strict=True)
-            targets = zip(pairs.target[first[block]], pairs.target[second[block]], strict=True)
-            yield (
-                _lists([np.concatenate((one, other[tag:])) for one, other in sources]),
-                _lists([np.concatenate((one, other)) for one, other in targets]),
-            )
+    return _extended(pairs, parts, [len(first) for first, _ in picks], blocks())
 
 
 # --- copied words ------------------------------------------------------------------------------------------------
@@ -135,53 +131,39 @@ def add_copied_words(
         masks.append((lengths <= most // 2) & (generator.random(len(part.rows)) < share))
     changed = [part._replace(rows=part.rows[mask]) for part, mask in zip(parts, masks, strict=True)]
     unchanged = [part._replace(rows=part.rows[~mask]) for part, mask in zip(parts, masks, strict=True)]
-    texts = (_words(generator, words) for part in changed for _ in part.rows)
-    blocks = _with_words(pairs, changed, texts, subwords, generator)
-    return _extended(pairs, unchanged, [len(part.rows) for part in changed], blocks)
+    texts = (_draw_words(generator, words) for part in changed for _ in part.rows)
 
-
-def _with_words(
-    pairs: EncodedPairs,
-    parts: Sequence[Part],
-    texts: Iterator[str],
-    subwords: tuple[Subwords, Subwords],
-    generator: np.random.Generator,
-) -> Iterator[_Block]:
-    """The pairs, each with the next text."""
-    sides = pairs.source, pairs.target
-    for part in parts:
-        for start in range(0, len(part.rows), _BLOCK):
-            rows = part.rows[start : start + _BLOCK]
-            own = list(islice(texts, len(rows)))
-            is_before = generator.random(len(rows)) < 1 / 2
-            source, target = (
-                _lists(
-                    [
+    def blocks() -> Iterator[_Block]:
+        for part in changed:
+            for start in range(0, len(part.rows), _BLOCK):
+                rows = part.rows[start : start + _BLOCK]
+                added = list(islice(texts, len(rows)))
+                is_before = generator.random(len(rows)) < 1 / 2
+                sides = []
+                for side, model, tag in zip((pairs.source, pairs.target), subwords, (part.tag, 0), strict=True):
+                    lines = zip(side[rows], model.encode_batch(added, threads=1), is_before, strict=True)
+                    extended = [
                         np.concatenate((line[:tag], ids, line[tag:]) if before else (line, ids))
-                        for line, ids, before in zip(
-                            side[rows], model.encode_batch(own, threads=1), is_before, strict=True
-                        )
+                        for line, ids, before in lines
                     ]
-                )
-                for side, model, tag in zip(sides, subwords, (part.tag, 0), strict=True)
-            )
-            yield source, target
+                    sides.append(_lists(extended))
+                yield sides[0], sides[1]
+
+    return _extended(pairs, unchanged, [len(part.rows) for part in changed], blocks())
 
 
-def _words(generator: np.random.Generator, words: Sequence[str]) -> str:
-    """One to three numbers or words, one most often."""
-    count = generator.choice((1, 1, 2, 3))
-    return " ".join(
-        _number(generator) if not words or generator.random() < _NUMBERS else words[int(generator.integers(len(words)))]
-        for _ in range(count)
-    )
-
-
-def _number(generator: np.random.Generator) -> str:
-    """A number of one to seven digits, as texts write them."""
-    value = int(10 ** generator.uniform(0, 7))
-    grouped = f"{value:,}"
-    return str(generator.choice([f"{value}", f"{value}", grouped, grouped.replace(",", "."), f"{value % 100}%"]))
+def _draw_words(generator: np.random.Generator, words: Sequence[str]) -> str:
+    """One to three words, or numbers of one to seven digits as texts write them; one most often."""
+    drawn = []
+    for _ in range(generator.choice((1, 1, 2, 3))):
+        if words and generator.random() >= _NUMBERS:
+            drawn.append(words[int(generator.integers(len(words)))])
+        else:
+            value = int(10 ** generator.uniform(0, 7))
+            grouped = f"{value:,}"
+            forms = [f"{value}", f"{value}", grouped, grouped.replace(",", "."), f"{value % 100}%"]
+            drawn.append(str(generator.choice(forms)))
+    return " ".join(drawn)
 
 
 # --- both --------------------------------------------------------------------------------------------------------

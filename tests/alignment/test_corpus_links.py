@@ -223,7 +223,7 @@ def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:
 def test_pairs_without_any_link_make_an_empty_batch_of_links(folder: Path) -> None:
     subwords = make_subwords()
     encoded = encode_corpus(corpus_of(folder), subwords, subwords, None)
-    linker = TokenLinks(WordLinks.of([frozenset()] * 6), encoded, subwords, subwords)
+    linker = TokenLinks(WordLinks([frozenset()] * 6), encoded, subwords, subwords)
     assert not linker.of_batch(encoded[[0, 3]], [0, 3]).any()
 
 

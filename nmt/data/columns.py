@@ -88,16 +88,14 @@ def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:
     """
     import pyarrow as pa
 
+    def as_bytes(texts: list[str]) -> Lists:
+        _, offsets, values = pa.array(texts, pa.large_string()).buffers()
+        return Lists(np.frombuffer(values or b"", np.uint8), np.frombuffer(offsets, np.int64))
+
     def column(lists: Lists) -> Column:
         starts, values = map(pa.py_buffer, (lists.starts, lists.values))
         return Column(pa.chunked_array([pa.LargeStringArray.from_buffers(len(lists), starts, values)]))
 
-    return [column(lists) for lists in collect_lists((list(map(_bytes, batch)) for batch in batches), sides, np.uint8)]
-
-
-def _bytes(texts: list[str]) -> Lists:
-    """The bytes of texts."""
-    import pyarrow as pa
-
-    _, offsets, values = pa.array(texts, pa.large_string()).buffers()
-    return Lists(np.frombuffer(values or b"", np.uint8), np.frombuffer(offsets, np.int64))
+    return [
+        column(lists) for lists in collect_lists((list(map(as_bytes, batch)) for batch in batches), sides, np.uint8)
+    ]

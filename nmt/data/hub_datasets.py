@@ -49,10 +49,8 @@ def _first_tables(path: str, split: str, count: int, locator: str, advice: bool)
 
 def _load_dataset(path: str, split: str, locator: str, advice: bool, *, streaming: bool = False) -> Any:
     """Load a split of a data set of the hub, or of a local folder. Raises DataError if that fails."""
-    try:
-        import datasets
-    except ImportError:
-        raise DataError(f"{locator} needs the package datasets: install it with `pip install datasets`.") from None
+    import datasets  # not at the top: it takes a second
+
     datasets.disable_progress_bars()
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of each attempt; the last error says why
     owner, _, name = path.partition("/")
@@ -71,16 +69,11 @@ def _explaining(locator: str, *, advice: bool) -> Iterator[None]:
     except DataError:
         raise
     except Exception as error:  # noqa: BLE001 -- errors of hub, file system and readers share no base class
-        raise DataError(f"Cannot load {locator}: {_reason(error, advice)}") from None
-
-
-def _reason(error: Exception, advice: bool) -> str:
-    """Why `datasets` failed, with advice if it was the connection."""
-    first = error.__cause__ or error if type(error).__name__ == "DatasetGenerationError" else error
-    text = reason(first)
-    if not isinstance(error, OSError) or isinstance(error, FileNotFoundError) or not advice:
-        return f"{text}."
-    return (
-        f"{text}; without a connection, load it once on a connected machine and copy its cache (HF_HOME), "
-        "or export it to files and name those."
-    )
+        first = error.__cause__ or error if type(error).__name__ == "DatasetGenerationError" else error
+        remedy = ""
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError) and advice:
+            remedy = (
+                "; without a connection, load it once on a connected machine and copy its cache (HF_HOME), "
+                "or export it to files and name those"
+            )
+        raise DataError(f"Cannot load {locator}: {reason(first)}{remedy}.") from None

@@ -25,6 +25,7 @@ def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
     sides = [_Side(*texts) for texts in ((sources, valid.source[:SAMPLE]), (targets, valid.target[:SAMPLE]))]
     lengths = np.max([list(map(len, side.split_lines)) for side in sides], axis=0)
+    letters = {letter: count for letter, count in sides[1].characters.items() if letter.isalpha()}
     return TextProfile(
         pairs=round(len(pairs) * share),
         duplicates=round((len(rows) - len(pairs)) * share),
@@ -32,7 +33,8 @@ def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
         target=sides[1].profile(share),
         types=len(sides[0].words.keys() | sides[1].words.keys()),
         alphabet=len(sides[0].characters.keys() | sides[1].characters.keys()),
-        shared_letters=_shared_letters(sides[0].characters, sides[1].characters),
+        shared_letters=sum(count for letter, count in letters.items() if letter in sides[0].characters)
+        / max(sum(letters.values()), 1),
         valid_length=len(sides[1].held_out) / min(len(valid), SAMPLE),
         longest=int(np.quantile(lengths, 0.99)),
     )
@@ -59,9 +61,3 @@ class _Side:
             is_spaced=self.is_spaced,
             unseen=sum(word not in self.words for word in self.held_out) / max(len(self.held_out), 1),
         )
-
-
-def _shared_letters(source: Counter[str], target: Counter[str]) -> float:
-    """The share of the letters of the target side that the source side uses too."""
-    letters = {letter: count for letter, count in target.items() if letter.isalpha()}
-    return sum(count for letter, count in letters.items() if letter in source) / max(sum(letters.values()), 1)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from nmt.alignment.statistical.ibm1 import learn_counts
@@ -44,41 +42,28 @@ def learn_shortlist(
     for name, value in (("candidates", candidates), ("frequent", frequent)):
         if value < 0:
             raise UsageError(f"{name} must be at least 0, but is {value}.")
-    counts = _Counts(np.zeros(len(target), np.int64))
-    text = EncodedPairs(*collect_lists(_encoded(pairs, source, target, counts), 2, id_type(source, target)))
+    lines, cells, frequencies = iter(pairs), 0, np.zeros(len(target), np.int64)
+
+    def blocks() -> Iterator[tuple[Lists, Lists]]:
+        nonlocal cells
+        while block := list(islice(lines, _BLOCK)):
+            texts = zip(*block, strict=True)
+            sources, targets = (
+                Lists.of(subwords.encode_batch(side), np.int32)
+                for subwords, side in zip((source, target), texts, strict=True)
+            )
+            frequencies[:] += np.bincount(targets.values, minlength=len(target))
+            cells += int(((np.diff(sources.starts) + 1) * np.diff(targets.starts)).sum())
+            yield sources, targets
+
+    text = EncodedPairs(*collect_lists(blocks(), 2, id_type(source, target)))
     if not len(text):
         raise DataError("There is no text to learn a shortlist from.")
-    frequencies = counts.frequencies
     common = np.argsort(-frequencies, kind="stable")[:frequent]
-    sample = text[range(0, len(text), 1 + counts.cells // MAX_CELLS)]
-    cells = Cells.of(*zip(*sample, strict=True))
-    best = _most_frequent(cells, learn_counts(cells).translation, len(source), candidates)
+    sample = Cells.of(*zip(*text[range(0, len(text), 1 + cells // MAX_CELLS)], strict=True))
+    best = _most_frequent(sample, learn_counts(sample).translation, len(source), candidates)
     translations = np.concatenate([best, _same_spelling(source, target)], axis=1)
     return Shortlist(torch.from_numpy(translations), torch.from_numpy(common[frequencies[common] > 0]), len(target))
-
-
-@dataclass
-class _Counts:
-    """Counts over a text: of each target token, and of the cells of all pairs."""
-
-    frequencies: npt.NDArray[np.int64]
-    cells: int = 0
-
-
-def _encoded(
-    pairs: Iterable[tuple[str, str]], source: Subwords, target: Subwords, counts: _Counts
-) -> Iterator[tuple[Lists, Lists]]:
-    """The ids of both sides, block by block. Adds to the counts."""
-    lines = iter(pairs)
-    while block := list(islice(lines, _BLOCK)):
-        sides = zip(*block, strict=True)
-        sources, targets = (
-            Lists.of(subwords.encode_batch(side), np.int32)
-            for subwords, side in zip((source, target), sides, strict=True)
-        )
-        counts.frequencies += np.bincount(targets.values, minlength=len(target))
-        counts.cells += int(((np.diff(sources.starts) + 1) * np.diff(targets.starts)).sum())
-        yield sources, targets
 
 
 def _most_frequent(cells: Cells, counts: np.ndarray, size: int, candidates: int) -> np.ndarray:

@@ -11,7 +11,6 @@ from nmt.cli.text_options import RecipeArgument, SourceCode, TargetCode, TestTex
 from nmt.errors import UsageError
 from nmt.runtime.cores import usable_cores
 from nmt.runtime.wording import counted
-from nmt.training.launch import count_of_ranks, goes_on_by_itself, rank_of_process, ranks_on_this_machine
 
 
 def train(
@@ -73,6 +72,14 @@ def train(
     if dump_recipe:
         typer.echo(recipes.dump_recipe(config), nl=False)
         return
+    from nmt.training.parallel import (
+        LostRank,
+        count_of_ranks,
+        goes_on_by_itself,
+        rank_of_process,
+        ranks_on_this_machine,
+    )
+
     is_first = rank_of_process() == 0
     if threads is None and count_of_ranks() > 1:
         threads = max(usable_cores() // ranks_on_this_machine(), 1)
@@ -80,7 +87,6 @@ def train(
     from nmt.plotting.curves import plot_learning_curve
     from nmt.runtime.device import choose_device
     from nmt.training.log import METRICS
-    from nmt.training.parallel import LostRank
     from nmt.training.trainer import Interrupted
     from nmt.training.trainer import train as run
 

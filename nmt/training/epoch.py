@@ -22,7 +22,7 @@ from nmt.data.sampled import SampledCorpus, Watch
 from nmt.recipe import DataConfig, Recipe
 from nmt.runtime.cores import usable_cores
 from nmt.text.subwords import Subwords
-from nmt.training.launch import ranks_on_this_machine
+from nmt.training.parallel import ranks_on_this_machine
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")

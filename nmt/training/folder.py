@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from nmt.runtime.files import remove_unfinished
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, Tensors, has_state, load_state
 from nmt.training.data_file import DATA
-from nmt.training.launch import count_of_ranks, training_command
+from nmt.training.parallel import count_of_ranks, ranks_on_this_machine
 from nmt.training.text import TrainingText
 
 LOCK = ".lock"
@@ -150,6 +151,10 @@ def warn_of_changed_machine(state: State, folder: Path, device: torch.device) ->
 
 def resume_command(folder: Path, device: torch.device) -> str:
     """The command that resumes a run on the same device with the same number of threads and processes."""
-    name = str(device) if count_of_ranks() == 1 else device.type  # each process takes a GPU of its own
-    machine = ["--device", name, *(["--threads", str(torch.get_num_threads())] if device.type == "cpu" else [])]
-    return training_command([f"{folder}/{RECIPE}", "--out", str(folder), "--resume", *machine])
+    command, name = [], str(device)
+    if count_of_ranks() > 1:
+        command, name = ["torchrun", "--nproc-per-node", str(ranks_on_this_machine()), "-m"], device.type
+    command += ["nmt", "train", f"{folder}/{RECIPE}", "--out", str(folder), "--resume", "--device", name]
+    if device.type == "cpu":
+        command += ["--threads", str(torch.get_num_threads())]
+    return shlex.join(command)

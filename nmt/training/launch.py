@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.training.stopping import ending_signals
 
 LAUNCHED = "NMT_LAUNCHED"
@@ -25,33 +23,6 @@ def rank_of_process() -> int:
 def count_of_ranks() -> int:
     """The number of ranks that torchrun or `launch` has started; 1 for a process that trains alone."""
     return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def ranks_on_this_machine() -> int:
-    """How many of the ranks share this machine."""
-    return int(os.environ.get("LOCAL_WORLD_SIZE", count_of_ranks()))
-
-
-def goes_on_by_itself(folder: Path) -> bool:
-    """Whether torchrun may have restarted this rank (`--max-restarts`), and there is a run to go on from.
-
-    Raises:
-        UsageError: torchrun shares one store over all restarts, from which ranks would read addresses of ranks that have ended
-            (pytorch/pytorch#135712).
-    """
-    if int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) == 0:
-        return False
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        raise UsageError("Set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun --max-restarts: else restarts hang.")
-    return folder.is_dir()
-
-
-def training_command(arguments: Sequence[str]) -> str:
-    """The command line that starts `nmt train` with as many processes as this training has."""
-    command = ["nmt", "train", *arguments]
-    if count_of_ranks() > 1:
-        command = ["torchrun", "--nproc-per-node", str(ranks_on_this_machine()), "-m", *command]
-    return shlex.join(command)
 
 
 def launch(arguments: Sequence[str], count: int) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import TypeVar, cast
 
 import torch
@@ -22,7 +23,6 @@ from torch.nn.parallel import DistributedDataParallel
 from nmt.errors import NmtError, UsageError
 from nmt.recipe import AllReduce
 from nmt.runtime.wording import counted
-from nmt.training.launch import count_of_ranks, rank_of_process
 
 TIMEOUT = timedelta(hours=2)
 """How long a rank waits for the others, for example while the first one encodes a corpus. A rank that has ended is noticed at once."""
@@ -31,6 +31,35 @@ PAUSE = 0.1
 GRACE = 1.0
 """Seconds in which the first rank can say what has failed. torchrun ends it soon after another has ended."""
 T = TypeVar("T")
+
+
+def rank_of_process() -> int:
+    """The number of this rank, from 0; 0 for a process that trains alone."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def count_of_ranks() -> int:
+    """The number of ranks that torchrun has started; 1 for a process that trains alone."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def ranks_on_this_machine() -> int:
+    """How many of the ranks share this machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", count_of_ranks()))
+
+
+def goes_on_by_itself(folder: Path) -> bool:
+    """Whether torchrun may have restarted this rank (`--max-restarts`), and there is a run to go on from.
+
+    Raises:
+        UsageError: torchrun shares one store over all restarts, from which ranks would read addresses of ranks that have ended
+            (pytorch/pytorch#135712).
+    """
+    if int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) == 0:
+        return False
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        raise UsageError("Set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun --max-restarts: else restarts hang.")
+    return folder.is_dir()
 
 
 class LostRank(NmtError):  # noqa: N818 -- not an error of this process

@@ -31,7 +31,12 @@ def handling(numbers: Iterable[int], handle: Callable[[int], None]) -> Iterator[
     def handler(number: int, _: FrameType | None) -> None:
         if number == _HANGUP:
             signal.signal(number, signal.SIG_IGN)  # the shell and the system may both send it
-            _detach_closed_terminal()
+            for descriptor in (1, 2):
+                try:
+                    os.get_terminal_size(descriptor)
+                except OSError as error:
+                    if error.errno == errno.EIO:  # the closed terminal, to which writing would fail
+                        discard(descriptor)
         handle(number)
 
     with ExitStack() as previous:
@@ -41,24 +46,14 @@ def handling(numbers: Iterable[int], handle: Callable[[int], None]) -> Iterator[
         yield
 
 
-def _detach_closed_terminal() -> None:
-    """Redirect output from a closed terminal to the null device; writing to the terminal would fail."""
-    for descriptor in (1, 2):
-        try:
-            os.get_terminal_size(descriptor)
-        except OSError as error:
-            if error.errno == errno.EIO:
-                discard(descriptor)
-
-
 class Stop(BaseException):
     """Leave the training loop because of a signal. Like KeyboardInterrupt, it is not an Exception."""
 
 
 class Stopping:
-    """A context in which the first signal raises Stop, but only in `check` or inside `at_once`.
+    """A context in which the first signal is noted, and raises Stop inside `at_once`. A second signal raises KeyboardInterrupt.
 
-    A second signal raises KeyboardInterrupt anywhere. Outside the main thread, which alone gets signals, it does nothing.
+    Outside the main thread, which alone gets signals, it does nothing.
     """
 
     def __init__(self) -> None:
@@ -74,21 +69,14 @@ class Stopping:
     def __exit__(self, *_: object) -> None:
         self._handling.close()
 
-    def check(self) -> None:
-        """Raise Stop if a signal has been received."""
-        if self.signal is not None:
-            raise Stop
-
     @contextmanager
     def at_once(self) -> Iterator[None]:
         """A context in which a signal raises Stop immediately: for long work without side effects."""
         self._raises_at_once = True
         try:
-            self.check()
+            if self.signal is not None:
+                raise Stop
             yield
-        except Exception:
-            self.check()  # a library may have turned Stop into an error of its own
-            raise
         finally:
             self._raises_at_once = False
 

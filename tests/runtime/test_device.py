@@ -11,14 +11,10 @@ from nmt.errors import UsageError
 from nmt.runtime import cores, device
 from nmt.runtime.cores import usable_cores
 from nmt.runtime.device import (
-    PRODUCT_CACHES,
-    bound_compiled_products,
     check_precision,
     choose_device,
     choose_precision,
-    processor,
 )
-from tests.commands import python
 
 CPU = torch.device("cpu")
 
@@ -55,10 +51,6 @@ def test_bf16_of_an_lstm_is_refused_where_onednn_has_none(monkeypatch: pytest.Mo
         check_precision("bf16", lstm, CPU)
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True)
     check_precision("bf16", lstm, CPU)
-
-
-def test_a_processor_has_a_name() -> None:
-    assert processor(CPU).strip()
 
 
 @pytest.mark.parametrize(
@@ -127,35 +119,3 @@ def test_threads_beyond_the_cores_are_left_out_with_a_note(
     assert not caplog.records
     assert cores.at_most_cores(10_000) == 2
     assert caplog.messages == ["This process may use 2 cores: 10000 threads become 2."]
-
-
-def test_few_compiled_products_are_kept_unless_the_environment_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in PRODUCT_CACHES:
-        monkeypatch.setenv(name, "7")
-    bound_compiled_products()
-    assert [os.environ[name] for name in PRODUCT_CACHES] == ["7", "7"]
-    monkeypatch.delenv(PRODUCT_CACHES[0])
-    bound_compiled_products()
-    assert int(os.environ[PRODUCT_CACHES[0]]) < 200
-
-
-@pytest.mark.slow
-def test_products_of_many_shapes_take_less_memory_where_few_are_kept() -> None:
-    shapes = """
-import os, re, sys, torch
-from nmt.runtime.device import bound_compiled_products
-def resident():
-    return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read()).group(1))
-if sys.argv[1] == "bound":
-    bound_compiled_products()
-torch.set_num_threads(1)
-weight = torch.randn(256, 384).bfloat16()
-before = resident()
-for rows in range(100, 900):
-    torch.nn.functional.linear(torch.randn(rows, 384).bfloat16(), weight)
-print(resident() - before)
-"""
-    free, bound = (int(python(shapes, choice).stdout) for choice in ("free", "bound"))
-    if free < 200_000:
-        pytest.skip("PyTorch compiles no products in bf16 on this processor")
-    assert bound < 0.6 * free

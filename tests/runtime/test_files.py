@@ -7,22 +7,19 @@ import gzip
 import logging
 import lzma
 import os
-import resource
 import signal
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow
 import pytest
 
 from nmt.cli.streams import open_output
-from nmt.errors import DataError
 from nmt.runtime.files import remove_unfinished, replacing, write_atomically
-from tests.commands import Running, bad, good, nmt
+from tests.commands import Running
 from tests.robustness import tiny
 
 DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -41,17 +38,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-@contextmanager
-def small_disk(size: int) -> Iterator[None]:
-    """No file can grow beyond this size: the nearest thing to a full disk without one."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def write_half(path: Path, content: bytes = b"new, but not", *, keep_part: bool = False) -> None:
@@ -76,22 +62,6 @@ def test_a_writer_that_fails_leaves_the_old_file_or_none(tmp_path: Path, before:
     with pytest.raises(KeyboardInterrupt):
         write_half(path)
     assert [each.read_bytes() for each in tmp_path.iterdir()] == [before] * (before is not None)
-
-
-def test_a_full_disk_leaves_no_picture_and_no_part_of_a_file(tmp_path: Path) -> None:
-    from nmt.plotting.curves import plot_learning_curve
-
-    records = '{"kind": "train", "epoch": 1, "update": 1, "loss": 1.0, "perplexity": 2.7, "rate": 0.1}\n'
-    (tmp_path / "metrics").write_text(records)
-    (tmp_path / "old.png").write_bytes(b"old")
-    with small_disk(2_000):
-        for name in ("old.png", "new.png"):
-            with pytest.raises(DataError, match="Cannot write"):
-                plot_learning_curve(tmp_path / "metrics", tmp_path / name)
-        with pytest.raises(DataError, match="Cannot write"):
-            write_atomically(tmp_path / "links", lambda path: path.write_text("1-2 3-4\n" * 1000))
-    assert names(tmp_path) == ["metrics", "old.png"]
-    assert (tmp_path / "old.png").read_bytes() == b"old"
 
 
 def test_what_takes_long_stays_in_part(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -147,12 +117,6 @@ def test_permissions_and_links_stay(tmp_path: Path) -> None:
     assert stat.S_IMODE(private.stat().st_mode) == 0o640
 
 
-def test_a_name_as_long_as_a_file_system_allows_can_be_written(tmp_path: Path) -> None:
-    path = tmp_path / ("ü" * 127)
-    write_atomically(path, lambda beside: beside.write_text("x"))
-    assert names(tmp_path) == [path.name]
-
-
 def test_pipes_devices_and_open_descriptors_are_written_to_directly(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -183,69 +147,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
 # --- commands ---------------------------------------------------------------------------------------------------
 
 
-def test_translations_go_to_compressed_files_and_to_stdout(model: Path, tmp_path: Path) -> None:
-    text = "".join(f"{line}\n" for line in tiny.TEXT).encode()
-    plain = nmt("translate", model, stdin=text).stdout
-    good(nmt("translate", model, "-o", tmp_path / "out.gz", "--alignments", tmp_path / "links.xz", stdin=text))
-    assert gzip.decompress((tmp_path / "out.gz").read_bytes()) == plain
-    assert lzma.decompress((tmp_path / "links.xz").read_bytes()).count(b"\n") == len(tiny.TEXT)
-    for place in ("/dev/stdout", "-"):
-        assert nmt("translate", model, "-o", place, stdin=text).stdout == plain
-
-
-def test_a_table_is_translated_by_its_source_column(model: Path, tmp_path: Path) -> None:
-    lines = tiny.TEXT[:3]
-    expected = nmt("translate", model, stdin="".join(f"{line}\n" for line in lines).encode()).stdout
-    tables = {
-        "t.csv.gz": "id,de,en\n" + "".join(f'{at},x,"{line}"\n' for at, line in enumerate(lines)),
-        "t.tsv": "en\n" + "".join(f"{line}\n" for line in lines),
-        "t.jsonl.gz": "".join(f'{{"en": "{line}"}}\n' for line in lines),
-    }
-    for name, content in tables.items():
-        is_packed = name.endswith(".gz")
-        (tmp_path / name).write_bytes(gzip.compress(content.encode()) if is_packed else content.encode())
-        assert good(nmt("translate", model, "-i", tmp_path / name)).encode() == expected
-    (tmp_path / "o.csv").write_text("de,fr\na,b\n")
-    assert "o.csv, line 1: needs the column en, but has de, fr." in bad(
-        nmt("translate", model, "-i", "o.csv", cwd=tmp_path), 1
-    )
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["evaluate", "--hyp", "t.csv", "--ref", "t.en"],
-        ["evaluate", "--hyp", "t.en", "--ref", "t.csv"],
-        ["links", "-s", "t.en", "-t", "t.csv"],
-        ["score", "MODEL", "-s", "t.csv", "-t", "t.en"],
-        ["align", "MODEL", "-s", "t.csv", "-t", "t.en"],
-        ["plot", "MODEL", "-i", "t.csv", "-o", "x.svg"],
-    ],
-    ids=lambda arguments: " ".join(arguments[:3]),
-)
-def test_a_table_is_refused_where_lines_are_read(model: Path, tmp_path: Path, arguments: list[str]) -> None:
-    (tmp_path / "t.csv").write_text("en,de\na,b\n")
-    (tmp_path / "t.en").write_text("a\nb\n")
-    command = [model if word == "MODEL" else word for word in arguments]
-    assert bad(nmt(*command, cwd=tmp_path), 2).startswith(
-        "t.csv is a table, but a file with one sentence per line is needed"
-    )
-
-
-def test_a_translation_that_fails_keeps_its_lines_in_part(model: Path, tmp_path: Path) -> None:
-    cut = gzip.compress(os.urandom(200_000).hex().encode().replace(b"0", b"\n"))[:60_000]
-    (tmp_path / "in.gz").write_bytes(cut)
-    options = ["--beam-size", "1", "--threads", "1", "--batch-tokens", "50000", "-o", "out.de"]
-    ended = nmt("translate", model, "-i", "in.gz", *options, cwd=tmp_path)
-    assert ended.returncode == 1
-    *_, said, reason = ended.stderr.decode().splitlines()
-    assert reason.startswith("nmt: in.gz is damaged and cannot be read to its end")
-    assert said == "nmt: out.de is not complete: what there is of it is in out.de.part."
-    assert names(tmp_path) == ["in.gz", "out.de.part"]
-    assert (tmp_path / "out.de.part").read_bytes().endswith(b"\n")
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_translation_that_is_ended_keeps_its_lines_in_part(model: Path, tmp_path: Path, number: int) -> None:
     read, write = os.pipe()
     running = Running("translate", model, "-o", "out", "--threads", "1", "--window", "500", stdin=read, cwd=tmp_path)
@@ -263,19 +165,3 @@ def test_a_translation_that_is_ended_keeps_its_lines_in_part(model: Path, tmp_pa
     assert b"Traceback" not in ended.stderr
     assert "what there is of it is in out.part." in ended.stderr.decode()
     assert names(tmp_path) == ["out.part"]
-
-
-def test_a_shift_that_is_none_is_refused() -> None:
-    sentence = bad(nmt("align", "model", "-s", "a", "-t", "b", "--shift", "500"), 2)
-    assert "'--shift'" in sentence
-    assert sentence.endswith(("equal to 1. See `nmt align --help`.", "<=1. See `nmt align --help`."))  # typer 0.26
-
-
-def test_an_unknown_published_language_is_refused(model: Path, tmp_path: Path) -> None:
-    pytest.importorskip("sacremoses")
-    (tmp_path / "t").write_text("a\n")
-    files = ["--hyp", tmp_path / "t", "--ref", tmp_path / "t"]
-    assert "Moses has no rules for the language 'xx'" in bad(
-        nmt("evaluate", *files, "--published", "--language", "xx"), 2
-    )
-    assert "--language is that of --hyp" in bad(nmt("evaluate", model, "--published", "--language", "de"), 2)

@@ -1,18 +1,12 @@
 """JSON of strangers is refused in a sentence, however it is wrong."""
 
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 import torch
 
 from nmt.bundle.folder import save_tensors
-from nmt.bundle.places import find_model
-from nmt.cli.inspecting import print_table
 from nmt.comparison.runs import records
-from nmt.data.catalogue.download import _read_version, _version_path
 from nmt.errors import DataError
 from nmt.plotting.curves import read_curves
 from nmt.recipe import Recipe
@@ -26,7 +20,6 @@ from tests.robustness import tiny
 
 DEEP = "[" * 200_000
 NUMBER = "9" * 400
-SCORES = '{"text": "t", "scores": [{"metric": "BLEU", "score": %s, "mean": null, "margin": null, "signature": "s"}]}'
 VALID = '{"kind": "valid", "best": true, "bleu": %s, "signatures": {"bleu": "s"}}\n'
 
 
@@ -41,30 +34,13 @@ def test_what_is_no_json_of_ours_is_a_value_error(text: str) -> None:
         parse_json(text)
 
 
-def test_a_hole_is_not_read_into_memory(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    with path.open("wb") as file:
-        file.truncate(2**40)
-    with pytest.raises(DataError, match=r"is damaged: it has more than 134,217,728 bytes"):
-        read_validations(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "content", [DEEP + "\n", "\0" * 99 + "\n", VALID % NUMBER, VALID % "NaN", VALID % "1e999", "\xff\n"]
-)
+@pytest.mark.parametrize("content", [DEEP + "\n", VALID % NUMBER, VALID % "NaN", "\xff\n"])
 @pytest.mark.parametrize("name", ["metrics.jsonl", "scores.json", "data.json", "reproduction.json"])
 def test_damaged_files_of_a_model_are_a_sentence(name: str, content: str, tmp_path: Path, recipe: Recipe) -> None:
     (tmp_path / name).write_text(content, encoding="latin-1")
     read = load_data_description if name == "data.json" else lambda folder: recorded_scores(folder, recipe)
     with pytest.raises(DataError, match=f"{name}.* is damaged"):
         read(tmp_path)
-
-
-@pytest.mark.parametrize("score", [NUMBER, "NaN", "Infinity", "1e999", '"x"', "null", "[]"])
-def test_scores_that_are_no_numbers_are_a_sentence(score: str, tmp_path: Path, recipe: Recipe) -> None:
-    (tmp_path / "scores.json").write_text(SCORES % score)
-    with pytest.raises(DataError, match=r"scores\.json is damaged"):
-        recorded_scores(tmp_path, recipe)
 
 
 @pytest.mark.parametrize("line", [DEEP, "[1]", "{", "\0" * 9])
@@ -88,42 +64,8 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest
         read_bounded(tmp_path / "log")
 
 
-@pytest.mark.parametrize("text", [DEEP, f'{{"threads": {NUMBER}}}', "{"])
-def test_damaged_logs_and_versions_of_downloads_are_absent(text: str, tmp_path: Path) -> None:
-    (tmp_path / METRICS).write_text(text + "\n")
-    assert records(tmp_path) == []
-    _version_path(tmp_path / "part").write_text(text)
-    assert _read_version(tmp_path / "part") is None
-
-
 @pytest.mark.parametrize("numbers", [DEEP, f'{{"progress": {NUMBER}}}'])
 def test_a_damaged_state_of_a_training_is_a_sentence(numbers: str, tmp_path: Path) -> None:
     save_tensors({"numbers": torch.tensor(list(numbers.encode()), dtype=torch.uint8)}, tmp_path / STATE)
     with pytest.raises(DataError, match=rf"{STATE} is damaged: "):
         load_state(tmp_path)
-
-
-def test_a_warning_that_quotes_text_does_not_steer_a_terminal() -> None:
-    code = "from nmt.cli.options import log_to_stderr as log; log(quiet=False); import logging; logging.warning('a\\x1b[2J\\nb')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert done.stderr == b"nmt: a\\x1b[2J\\nb\n"
-
-
-def test_control_characters_do_not_reach_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table([["languages", "de\x1b]0;x\x07 é"]])
-    assert capsys.readouterr().out == "languages  de\\x1b]0;x\\x07 é\n"
-
-
-def test_a_damaged_lzma_member_of_a_zip_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
-    path = tmp_path / "model.zip"
-    tiny.bundle().save(tmp_path / "model")
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
-        for file in sorted((tmp_path / "model").iterdir()):
-            archive.write(file, file.name)
-        place = archive.getinfo("weights.safetensors").header_offset + 30 + len("weights.safetensors")
-    content = bytearray(path.read_bytes())
-    content[place + 4 : place + 60] = b"\xff" * 56
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"Cannot read .*model\.zip"):
-        find_model(path)

@@ -4,7 +4,7 @@ from urllib.error import URLError
 
 import pytest
 
-from nmt.runtime.wording import counted, did_you_mean, listed, perplexity, reason
+from nmt.runtime.wording import counted, did_you_mean, reason
 
 
 @pytest.mark.parametrize(
@@ -18,10 +18,6 @@ from nmt.runtime.wording import counted, did_you_mean, listed, perplexity, reaso
 )
 def test_a_noun_agrees_with_its_count(count: int, noun: str, expected: str) -> None:
     assert counted(count, noun) == expected
-
-
-def test_perplexity_has_two_decimals_whatever_its_size() -> None:
-    assert [perplexity(value) for value in (1.0, 7.126, 12345.678)] == ["1.00", "7.13", "12,345.68"]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +38,3 @@ def test_the_nearest_name_is_suggested_and_other_advice_where_none_is_near() -> 
     assert did_you_mean("colr", ["size", "kind"]) == "."
     assert did_you_mean("colr", ["size", "kind"], "; there are size, kind.") == "; there are size, kind."
     assert did_you_mean("colr", ["color"], cutoff=0.95) == "."
-
-
-def test_names_are_listed_as_one_reads_them() -> None:
-    assert [listed("abc"[:count]) for count in (1, 2, 3)] == ["a", "a and b", "a, b and c"]

@@ -1,122 +1,96 @@
-"""Advice appears if the vocabulary or the model is too large for the corpus, and only then."""
+"""A user is told what is wrong with text, sizes and curves: once, with figures and an example, and only if it is clear."""
 
+from __future__ import annotations
+
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nmt.data.catalogue import local_file, lookup
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import encode_corpus
-from nmt.data.locators import split_rows
+from nmt.data.locators import load_corpus, split_rows
 from nmt.model.build import build_model
-from nmt.recipe import find_recipe, leaves_data_open, load_recipe, shipped_recipes
-from nmt.training import advice as advice_of_texts
-from nmt.training.advice import TrainingSize, advise
+from nmt.recipe import find_recipe, leaves_data_open, load_recipe, parse_recipe, shipped_recipes
+from nmt.training import advice
+from nmt.training.advice import (
+    Overlap,
+    Symptoms,
+    TrainingSize,
+    advise,
+    convention_warnings,
+    duplicates_warning,
+    overlap_warning,
+    several_sentences_warning,
+)
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
-from tests.training.toy import recipe as toy_recipe
-from tests.training.toy import write_reversal
-
-BPE = {"kind": "bpe", "size": 8000}
+from tests.training.toy import recipe, write_reversal
 
 
-def size(pairs: int = 3000, tokens: int = 27_000, vocabulary: int = 8000, parameters: int = 800_000) -> TrainingSize:
-    return TrainingSize(pairs, (tokens, tokens), (vocabulary, vocabulary), parameters)
+def corpus_of(pairs: list[tuple[str, str]]) -> ParallelCorpus:
+    source, target = collect([[list(side) for side in zip(*pairs, strict=True)]], 2)
+    return ParallelCorpus(source, target, "text", ("en", "de"))
 
 
-def advice(size: TrainingSize, **subwords: Any) -> str | None:
-    return advise(toy_recipe(Path("x"), subwords={**BPE, **subwords}), size)
-
-
-def test_rare_tokens_give_a_smaller_vocabulary_size() -> None:
-    assert advice(size()) == (
-        "A vocabulary of 8,000 tokens (6.8 occurrences each) is too much for 3,000 pairs. Try subwords.size=4000."
-    )
-    assert advice(size(vocabulary=5000)) is None
-    assert "A vocabulary of 16,000 tokens (7.5 occurrences each)" in (advice(size(6_000, 60_000, 16_000)) or "")
-    assert "Try subwords.size=500." in (advice(size(10, 100, parameters=100)) or "")
-
-
-def test_with_separate_vocabularies_the_side_with_rarer_tokens_decides() -> None:
-    sides = TrainingSize(7_000, (100_000, 60_000), (8000, 8000), 800_000)
-    assert advice(sides) is None
-    assert advice(sides, joint=False) == (
-        "A vocabulary of 8,000 tokens (7.5 occurrences each) is too much for 7,000 pairs. Try subwords.size=4000."
-    )
-
-
-def test_word_and_char_vocabularies_and_existing_models_get_no_advice() -> None:
-    for kind in ("word", "char"):
-        assert advice(size(), kind=kind) is None
-    assert advice(size(), source_model="a.model", target_model="a.model") is None
-
-
-def test_a_pretrained_model_keeps_its_widths_and_its_subwords() -> None:
-    large = size(parameters=9_000_000)
-    fine_tuned = toy_recipe(Path("x"), subwords=BPE, training={"pretrained": "parent"})
-    assert advise(fine_tuned, large) is None
-    transferred = toy_recipe(Path("x"), subwords=BPE, training={"pretrained": {"model": "parent", "subwords": "new"}})
-    assert (advise(transferred, large) or "").startswith(
-        "A vocabulary of 8,000 tokens (6.8 occurrences each) is too much"
-    )
-
-
-def test_parameters_are_compared_with_target_tokens() -> None:
-    assert advice(size(vocabulary=500, parameters=2_700_000)) is None
-    assert advice(size(vocabulary=500, parameters=5_400_000)) == (
-        "A model of 5.4 M parameters (200 per target token) is too much for 3,000 pairs. Try the widths of the recipe small."
-    )
-    assert "recipe medium." in (advice(size(100_000, 1_000_000, 8000, 200_000_000)) or "")
-
-
-def test_two_problems_make_one_sentence() -> None:
-    assert advice(size(parameters=9_000_000)) == (
-        "A vocabulary of 8,000 tokens (6.8 occurrences each) and a model of 9.0 M parameters (333 per target token) "
-        "are too much for 3,000 pairs. Try subwords.size=4000 and the widths of the recipe small."
-    )
-
-
-def test_advice_is_shown_once_at_the_start_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_reversal(tmp_path, pairs=100, held_out=5)
-    cpu = torch.device("cpu")
+def test_a_training_warns_once_at_its_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_reversal(tmp_path, pairs=60, held_out=5)
+    lines = (tmp_path / "train.src").read_text().splitlines()
+    (tmp_path / "valid.src").write_text("".join(f"{line}\n" for line in lines[:5]))
     few = {"batch_tokens": 1024, "validation": {"metrics": "perplexity"}}
-    train(toy_recipe(tmp_path, training={"epochs": 1, **few}), tmp_path / "run", device=cpu)
-    assert capsys.readouterr().err.count("too much for 100 pairs. Try the widths of the recipe small.") == 1
-    longer = toy_recipe(tmp_path, training={"epochs": 2, **few})
-    train(longer, tmp_path / "run", device=cpu, resume=True, force=True)
-    assert "too much for" not in capsys.readouterr().err
-    train(longer, tmp_path / "quiet", device=cpu, quiet=True)
+    train(recipe(tmp_path, training={"epochs": 1, **few}), tmp_path / "run", device="cpu")
+    shown = capsys.readouterr().err
+    assert shown.count("too much for 60 pairs. Try the widths of the recipe small.") == 1
+    assert shown.count("5 sources of the 5 of data.valid (such as line ") == 1
+    longer = recipe(tmp_path, training={"epochs": 2, **few})
+    train(longer, tmp_path / "run", device="cpu", resume=True)
+    resumed = capsys.readouterr().err
+    assert "too much for" not in resumed
+    assert "data.valid" not in resumed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(advice, "overlap_warning", lambda *_: pytest.fail("compared for nobody"))
+        train(longer, tmp_path / "quiet", device="cpu", quiet=True)
     assert capsys.readouterr().err == ""
 
 
-def repeating(
-    pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, counted: int, **filters: bool
-) -> str | None:
-    monkeypatch.setattr(advice_of_texts, "_COUNTED", counted)
-    source, target = collect([[list(side) for side in zip(*pairs, strict=True)]], 2)
-    data = toy_recipe(Path("x")).data
-    data = data.model_copy(update={"filters": data.filters.model_copy(update=filters)})
-    return advice_of_texts.duplicates_warning(data, ParallelCorpus(source, target, "text", ("en", "de")))
+# --- sizes ------------------------------------------------------------------------------------------------------
+
+SMALL = TrainingSize(3000, (27_000, 27_000), (8000, 8000), 800_000)
 
 
-def test_repeated_pairs_are_counted_unless_a_filter_removes_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = [("a", "b"), ("a", "c"), ("yes", "ja"), ("", ""), ("", ""), ("yes", "ja"), ("d", "c"), ("yes", "ja")]
-    assert repeating(pairs, monkeypatch, 100) == (
-        "Warning: 2 (25%) of the 8 pairs of data.train repeat another (such as line 3: yes, 3 times). "
-        "data.filters.duplicates=false keeps one of each."
-    )
-    assert repeating(pairs, monkeypatch, 100, duplicates=False) is None
-    assert repeating([*pairs[:4], *((str(number), "x") for number in range(200))], monkeypatch, 1000) is None
-
-
-def test_the_share_of_repetition_in_a_large_text_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = [(str(number // 3), "x") for number in range(2000)] + [(f"{number}!", "x") for number in range(1000)]
-    text = repeating(pairs, monkeypatch, 500) or ""
-    assert re.match(r"Warning: 4\d% of the 3,000 pairs .* 3 times\)", text), text
+@pytest.mark.parametrize(
+    ("size", "settings", "expected"),
+    [
+        (
+            SMALL,
+            {},
+            "A vocabulary of 8,000 tokens (6.8 occurrences each) is too much for 3,000 pairs. Try subwords.size=4000.",
+        ),
+        (TrainingSize(3000, (27_000, 27_000), (5000, 5000), 800_000), {}, None),
+        (
+            TrainingSize(7_000, (100_000, 60_000), (8000, 8000), 9_000_000),
+            {"joint": False},
+            (
+                "A vocabulary of 8,000 tokens (7.5 occurrences each) and a model of 9.0 M parameters (150 per target token) are too much "
+                "for 7,000 pairs. Try subwords.size=4000 and the widths of the recipe small."
+            ),
+        ),
+        (SMALL, {"kind": "char"}, None),
+        (SMALL, {"source_model": "a.model", "target_model": "a.model"}, None),
+        (TrainingSize(3000, (27_000, 27_000), (500, 500), 2_700_000), {}, None),
+    ],
+)
+def test_a_vocabulary_or_model_too_large_gives_another_setting(
+    size: TrainingSize, settings: dict[str, Any], expected: str | None
+) -> None:
+    assert advise(recipe(Path("x"), subwords={"kind": "bpe", "size": 8000, **settings}), size) == expected
 
 
 @pytest.mark.parametrize(
@@ -128,18 +102,229 @@ def test_no_shipped_recipe_is_too_large_for_its_own_corpus(
 ) -> None:
     if leaves_data_open(find_recipe(name)):
         pytest.skip("has no corpus of its own")
-    recipe = load_recipe(find_recipe(name))
-    if not str(recipe.data.train).startswith("sample:"):
+    shipped = load_recipe(find_recipe(name))
+    if not str(shipped.data.train).startswith("sample:"):
         monkeypatch.setenv("NMT_CORPORA", str(request.getfixturevalue("corpora")))
-        corpus, _, split = split_rows(str(recipe.data.train))[0].partition("/")
-        if lookup(corpus) is None:
-            pytest.skip("needs the text that a command in the header of the recipe prepares")
-        if local_file(corpus, split, recipe.data.target) is None:
-            pytest.skip(f"needs {corpus}, which is large: nmt corpora fetch {corpus}")
-    text = TrainingText.load(recipe)
-    source, target = text.subwords(recipe)
-    encoded = encode_corpus(text.train, source, target, recipe.data.filters)
-    model = build_model(recipe.model, source_size=len(source), target_size=len(target))
-    tokens = encoded.tokens
+        corpus, _, split = split_rows(str(shipped.data.train))[0].partition("/")
+        if lookup(corpus) is None or local_file(corpus, split, shipped.data.target) is None:
+            pytest.skip(f"needs {corpus}: nmt corpora fetch {corpus}, or the header of the recipe")
+    text = TrainingText.load(shipped)
+    source, target = text.subwords(shipped)
+    encoded = encode_corpus(text.train, source, target, shipped.data.filters)
+    vocabulary = (len(source), len(target))
+    model = build_model(shipped.model, source_size=vocabulary[0], target_size=vocabulary[1])
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    assert advise(recipe, TrainingSize(len(encoded), tokens, (len(source), len(target)), parameters)) is None
+    assert advise(shipped, TrainingSize(len(encoded), encoded.tokens, vocabulary, parameters)) is None
+
+
+# --- text that overlaps, repeats itself or holds several sentences ----------------------------------------------
+
+TRAIN = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("a bird", "ein Vogel")]
+sentences = st.sampled_from(["", "a", "b", "a b", "ä", "\u2028"])
+texts = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8)
+
+
+@given(held_out=texts, train=texts)
+@settings(max_examples=100)
+def test_overlaps_agree_with_a_plain_reading(held_out: list[tuple[str, str]], train: list[tuple[str, str]]) -> None:
+    overlap = Overlap.of(corpus_of(held_out), corpus_of(train))
+    pairs = [pair in train for pair in held_out]
+    sources = [source in [trained for trained, _ in train] for source, _ in held_out]
+    assert (overlap.lines, overlap.pairs, overlap.sources) == (len(held_out), sum(pairs), sum(sources))
+    row = (pairs if any(pairs) else sources).index(True) if any(sources) else None
+    assert overlap.example == (None if row is None else (row, held_out[row][0]))
+
+
+def test_an_overlap_is_said_of_both_texts_with_an_example(tmp_path: Path) -> None:
+    held_out = {
+        "train": TRAIN,
+        "valid": [("a fish", "ein Fisch"), ("a cat", "die Katze")],
+        "test": [("a cat", "die Katze"), ("a bird", "ein Vogel"), ("a dog", "ein Hund")],
+        "apart": [("a fish", "ein Hund")],
+    }
+    for name, pairs in held_out.items():
+        for side, code in enumerate(("src", "tgt")):
+            (tmp_path / f"{name}.{code}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
+    loaded = {name: load_corpus(f"{tmp_path}/{name}", source="src", target="tgt") for name in held_out}
+
+    def warning(test: str | None, valid: str = "valid") -> str | None:
+        data = recipe(tmp_path).data.model_copy(update={"test": test})
+        return overlap_warning(data, TrainingText(loaded["train"], loaded[valid]))
+
+    assert warning(f"{tmp_path}/test") == (
+        "Warning: data.train also has 0 pairs and 1 source of the 2 of data.valid (such as line 2: a cat) "
+        "and 2 pairs and 3 sources of the 3 of data.test (such as line 2: a bird). "
+        "Scores on text that was trained on are too high."
+    )
+    assert "data.test" not in str(warning(None))
+    assert "data.valid" in str(warning(f"{tmp_path}/nowhere"))
+    assert warning(f"{tmp_path}/apart", "apart") is None
+
+
+@pytest.mark.parametrize("test", ["hf:nobody/nothing:test", "sacrebleu:wmt14/en-de", "multi30k/test_2016_flickr"])
+def test_no_test_text_is_fetched_to_compare_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str) -> None:
+    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("NMT_CORPORA", raising=False)
+    for function in ("catalogue.fetching._fetch_file", "locators.read_hub", "locators.sacrebleu_files"):
+        monkeypatch.setattr(f"nmt.data.{function}", lambda *_: pytest.fail("fetched"))
+    data = recipe(tmp_path).data.model_copy(update={"source": "en", "target": "de", "test": test})
+    assert overlap_warning(data, TrainingText(corpus_of(TRAIN), corpus_of([("a fish", "ein Fisch")]))) is None
+
+
+def test_repeated_pairs_are_counted_or_estimated_unless_a_filter_removes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def warning(pairs: list[tuple[str, str]], **filters: bool) -> str | None:
+        data = recipe(Path("x")).data
+        data = data.model_copy(update={"filters": data.filters.model_copy(update=filters)})
+        return duplicates_warning(data, corpus_of(pairs))
+
+    pairs = [("a", "b"), ("a", "c"), ("yes", "ja"), ("", ""), ("", ""), ("yes", "ja"), ("d", "c"), ("yes", "ja")]
+    assert warning(pairs) == (
+        "Warning: 2 (25%) of the 8 pairs of data.train repeat another (such as line 3: yes, 3 times). "
+        "data.filters.duplicates=false keeps one of each."
+    )
+    assert warning(pairs, duplicates=False) is None
+    assert warning([*pairs[:4], *((str(number), "x") for number in range(200))]) is None
+    monkeypatch.setattr(advice, "_COUNTED", 500)
+    thrice = [(str(number // 3), "x") for number in range(2000)] + [(f"{number}!", "x") for number in range(1000)]
+    assert re.match(r"Warning: 4\d% of the 3,000 pairs .* 3 times\)", warning(thrice) or "")
+
+
+def test_many_lines_of_several_sentences_are_worth_a_warning() -> None:
+    lines = ["A dog runs.", "A cat sleeps. It dreams.", "Dr. Lee sees it at 3.30 p.m. in Rome.", ""] * 100
+    assert several_sentences_warning(corpus_of([(line, line) for line in lines])) == (
+        "Warning: 25% of the lines of data.train hold several sentences (such as line 2: A cat sleeps. It dreams.). "
+        "nmt serve and --split-sentences translate one at a time: cut the training text into single sentences too."
+    )
+    few = ["A dog runs.", "A cat sleeps."] * 5 + ["One. Two."]
+    assert several_sentences_warning(corpus_of([(line, line) for line in few])) is None
+
+
+# --- conventions ------------------------------------------------------------------------------------------------
+
+PLAIN = ["A dog runs, and barks.", "It sleeps.", "No!"] * 20
+TOKENIZED = ["A dog runs , and barks .", "It sleeps .", "No !"] * 20
+LOWER = [line.lower() for line in PLAIN]
+
+
+@pytest.mark.parametrize(
+    ("train", "valid", "expected"),
+    [
+        (
+            TOKENIZED,
+            PLAIN,
+            (
+                "Warning: 100% of the lines in de have spaces before full stops and commas in data.train (such as line 1: "
+                "A dog runs , and barks .), 0% in data.valid (unlike line 1: A dog runs, and barks.). Detokenize it, since nmt learns "
+                "tokens from plain text."
+            ),
+        ),
+        (PLAIN, TOKENIZED, "0% of the lines in de have spaces"),
+        (LOWER, PLAIN, "100% of the lines in de have no upper-case letter in data.train (such as line 1: a dog"),
+        (PLAIN, [f"a {line}" for line in PLAIN], "100% of the lines in de begin with an upper-case letter"),
+        (PLAIN, PLAIN, None),
+        (["犬が走る。", "寝る。"] * 30, PLAIN, None),
+        (TOKENIZED[:9], LOWER[:9], None),
+        (PLAIN, ["Un chien , qui court.", "Il dort.", "Il boit.", "Il mange."] * 20, None),
+    ],
+)
+def test_texts_written_differently_are_noticed_on_their_side(
+    train: list[str], valid: list[str], expected: str | None
+) -> None:
+    sides = [corpus_of(list(zip((PLAIN * 9)[: len(target)], target, strict=True))) for target in (train, valid)]
+    warnings = list(convention_warnings(TrainingText(sides[0], sides[1])))
+    assert len(warnings) == (expected is not None)
+    assert all(expected in warning for warning in warnings if expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "languages", "split", "expected"),
+    [
+        ("multi30k", ("en", "de"), "val", ()),
+        ("tatoeba-en-de", ("en", "de"), "dev", ()),
+        ("hansards-en-fr", ("en", "fr"), "dev", ()),
+        ("low/es-gn", ("es", "gn"), "dev", ("11,537 (44%) of the 26,032 pairs of data.train repeat another",)),
+        ("low/es-nah", ("es", "nah"), "dev", ("615 (4%) of", "100% of the lines in es have", "nah have", "17%")),
+    ],
+)
+def test_public_texts_have_the_differences_that_a_reader_sees(
+    name: str, languages: tuple[str, str], split: str, expected: tuple[str, ...], request: pytest.FixtureRequest
+) -> None:
+    folder, (source, target) = request.getfixturevalue("corpora") / name, languages
+    if not folder.is_dir():
+        pytest.skip(f"needs {name}")
+    data = {"source": source, "target": target}
+    data |= {key: f"{folder}/{part}.{{{source},{target}}}.gz" for key, part in (("train", "train"), ("valid", split))}
+    config = parse_recipe({"name": "x", "data": data}, "x")
+    text = TrainingText.load(config)
+    said = [line for line in (duplicates_warning(config.data, text.train), *convention_warnings(text)) if line]
+    assert len(said) == len(expected)
+    for line, part in zip(said, expected, strict=True):
+        assert part in line
+
+
+# --- curves -----------------------------------------------------------------------------------------------------
+
+
+def said_of(curve: list[tuple[float, float]], *, chrf: float = 99.0, warmup: int = 0) -> list[str]:
+    """What is said of a curve of the perplexities of validation and training, a validation every 10 updates."""
+    state, lines = Symptoms({"chrf": 15.4, "bleu": 1.34}, warmup).state_dict(), list[str]()
+    for number, (valid, trained) in enumerate(curve, start=1):
+        symptoms = Symptoms({"chrf": 15.4, "bleu": 1.34}, warmup)
+        symptoms.load_state_dict(json.loads(json.dumps(state)))  # as in a run that is always resumed
+        figures = {"perplexity": valid, "train_perplexity": trained, "update": 10 * number, "chrf": chrf}
+        lines += symptoms.of_validation(figures, improved=True)
+        state = symptoms.state_dict()
+    return lines
+
+
+START = [(30.0, 60.0), (12.0, 20.0)]
+
+
+@pytest.mark.parametrize(
+    ("curve", "expected"),
+    [
+        (
+            [*START, (14.5, 12.0), (17.0, 8.0), (20.0, 6.0), (26.0, 4.0)],
+            (
+                "Warning: the model overfits. Since update 20 the perplexity of validation has risen from 12.00 to 20.00, while that of "
+                "training (with dropout, without label smoothing) has fallen from 20.00 to 6.00. More dropout, fewer updates or more text, "
+                "such as back-translation, would help."
+            ),
+        ),
+        ([*START, (8.0, 9.0), (5.7, 6.0), (5.9, 5.0), (6.2, 4.5), (6.6, 4.2)], None),  # a little
+        ([*START, (16.0, 19.0), (15.0, 18.0), (11.0, 17.0), (14.0, 16.0)], None),  # not in a row
+        ([*START, (16.0, 21.0), (17.0, 22.0), (18.0, 23.0)], None),  # training rises too
+        (
+            [*START, (130.0, 100.0), (900.0, 500.0)],
+            (
+                "Training diverged: perplexity is above 10 times the best. Lower training.optimizer.rate, lengthen "
+                "training.schedule.warmup, or lower training.clip_norm."
+            ),
+        ),
+        ([*START, (130.0, 9.0), (140.0, 8.0), (150.0, 7.0)], "Warning: the model overfits. Since update 20 "),
+    ],
+)
+def test_overfitting_and_divergence_are_said_once(curve: list[tuple[float, float]], expected: str | None) -> None:
+    lines = said_of(curve)
+    assert len(lines) == (expected is not None)
+    assert all(line.startswith(expected) for line in lines if expected)
+
+
+def test_a_score_below_that_of_the_source_is_said_at_the_third_validation_after_the_warm_up() -> None:
+    flat = [(9.0, 9.0)] * 6
+    assert [len(said_of(flat[:count], chrf=9.1, warmup=20)) for count in range(1, 7)] == [0, 0, 0, 1, 1, 1]
+    assert said_of(flat, chrf=9.1)[0].startswith(
+        "Warning: chrF is 9.10 up to now, but 15.40 (BLEU 1.34) if the source is left untranslated"
+    )
+    assert said_of(flat, chrf=15.4) == []
+
+
+@pytest.mark.parametrize("copying", [{}, {"chrf": 99.0}])
+def test_a_run_says_at_its_end_that_a_copy_scores_better(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], copying: Mapping[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_reversal(tmp_path, pairs=60, held_out=5)
+    monkeypatch.setattr("nmt.training.validation.Validator.copying", copying)
+    train(recipe(tmp_path, training={"epochs": 1}), tmp_path / "run", device="cpu")
+    assert ("if the source is left untranslated" in capsys.readouterr().err) == bool(copying)

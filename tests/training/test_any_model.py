@@ -121,15 +121,6 @@ def test_search_scores_what_forced_decoding_scores(run: Path, beam_size: int) ->
                 assert torch.allclose(scored.alignment, hypothesis.alignment)
 
 
-def test_an_ensemble_of_equal_models_translates_like_one(run: Path) -> None:
-    one = nmt.load(run, "cpu", build_model=BagAndBigram)
-    two = nmt.load([run, run], "cpu", build_model=BagAndBigram)
-    lines = ["a b c", "g h"]
-    for single, double in zip(one.translate(lines), two.translate(lines), strict=True):
-        assert single.text == double.text
-        assert single.score == pytest.approx(double.score, abs=1e-5)
-
-
 class Counted(BagAndBigram):
     """The same model with a tensor that is no parameter; it counts how often it is built."""
 

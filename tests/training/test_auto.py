@@ -9,7 +9,6 @@ from nmt.recipe import LENGTH_PENALTY
 from nmt.recipe import load_recipe as read_recipe
 from nmt.training.auto import load_recipe
 from tests.commands import bad, good, nmt
-from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
 TINY = [
@@ -81,13 +80,6 @@ def test_the_length_penalty_is_chosen_on_the_validation_text_once_training_ends(
     assert 1.0 in {float(penalty) for penalty, *_ in outcomes}
 
 
-def test_a_length_penalty_that_the_recipe_says_stays(corpus: Path, tmp_path: Path) -> None:
-    good(nmt("train", *TEXT, *SHORT, "--set", "decoding.length_penalty=0.3", "-o", tmp_path / "run", cwd=corpus))
-    recipe = read_recipe(tmp_path / "run/recipe.yaml")
-    assert recipe.decoding.length_penalty == 0.3
-    assert not any(LENGTH_PENALTY in choice.settings for choice in recipe.chosen)
-
-
 def test_a_model_to_start_from_gives_its_shapes_and_subwords(corpus: Path, run: Path) -> None:
     data = f"data={{source: src, target: tgt, train: {corpus}/train, valid: {corpus}/valid}}"
     start = read_recipe(run / "recipe.yaml")
@@ -96,15 +88,6 @@ def test_a_model_to_start_from_gives_its_shapes_and_subwords(corpus: Path, run: 
     assert same.subwords == start.subwords
     new = load_recipe("auto", [data, f"training.pretrained={{model: {run}, subwords: new}}", "subwords.size=500"])
     assert (new.model.embedding, new.subwords.kind, new.subwords.size) == (16, "bpe", 500)
-
-
-def test_the_log_says_what_was_chosen_before_it_says_how_training_goes(corpus: Path, tmp_path: Path) -> None:
-    ended = nmt("train", *TEXT, *SHORT[:-1], "-o", tmp_path / "run", cwd=corpus)
-    good(ended)
-    lines = ended.stderr.decode().splitlines()
-    reasons = [choice.reason for choice in read_recipe(tmp_path / "run/recipe.yaml").chosen]
-    assert lines[1 : len(reasons) - 1] == reasons[:-2]
-    assert set(reasons[-2:]) <= set(lines[-6:])  # the length penalty and the samples, at the end
 
 
 @pytest.mark.parametrize(
@@ -121,18 +104,3 @@ def test_the_log_says_what_was_chosen_before_it_says_how_training_goes(corpus: P
 )
 def test_what_is_missing_or_too_much_is_said(arguments: list[str], sentence: str, corpus: Path) -> None:
     assert sentence in bad(nmt("train", *arguments, cwd=corpus), 2)
-
-
-def test_text_that_is_not_there_is_an_error_of_the_data(corpus: Path) -> None:
-    text = [*TEXT[:4], "--train", "absent.{src,tgt}", "--valid", "valid.{src,tgt}"]
-    assert "There is no file absent.src" in bad(nmt("train", *text, cwd=corpus), 1)
-
-
-def test_a_recipe_of_ones_own_may_be_based_on_it(corpus: Path, tmp_path: Path) -> None:
-    mine = tmp_path / "mine.yaml"
-    text = f"data: {{source: src, target: tgt, train: {corpus}/train, valid: {corpus}/valid}}"
-    mine.write_text(f"base: auto\nname: mine\n{text}\nmodel: {{dropout: 0.1}}\n")
-    recipe = load_recipe(mine)
-    assert recipe.chosen
-    assert recipe.model.dropout.readout == 0.1  # type: ignore[union-attr]
-    assert toy_recipe(corpus).chosen == ()

@@ -13,7 +13,7 @@ from nmt.data.locators import load_corpus
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
 from nmt.training.best import average_run
-from nmt.training.data_file import DataDescription, TextDescription, load_data_description
+from nmt.training.data_file import load_data_description
 from nmt.training.trainer import train
 from tests.training.toy import recipe, write_reversal
 
@@ -81,28 +81,6 @@ def test_a_folder_without_it_loads_and_is_described(
     assert load_data_description(tmp_path / "mean") is None
 
 
-def test_a_mean_of_checkpoints_keeps_it(run: Path, tmp_path: Path) -> None:
-    average_run(run, tmp_path / "mean")
-    assert (tmp_path / "mean/data.json").read_bytes() == (run / "data.json").read_bytes()
-
-
-def test_a_resumed_run_leaves_it_unless_the_text_has_changed(corpus: Path, run: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(run, tmp_path / "run")
-    written = (folder / "data.json").read_bytes()
-    train(folder / "recipe.yaml", folder, device="cpu", quiet=True, resume=True)
-    assert (folder / "data.json").read_bytes() == written
-    other = shutil.copytree(corpus, tmp_path / "other")
-    for code in ("src", "tgt"):
-        with (other / f"train.{code}").open("a") as file:
-            file.write("a b\n")
-    data = recipe(other).data.model_dump() | {"filters": {"max_length": 6, "copies": False}}
-    toy = recipe(other, training={"epochs": 1, "validation": {"keep_best": 2}}, data=data)
-    train(toy, folder, device="cpu", quiet=True, resume=True, force=True)
-    description = load_data_description(folder)
-    assert description is not None
-    assert (description.train.lines, description.train.locator) == (61, f"{other}/train.{{src,tgt}}")
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [("{", "Invalid JSON"), ("{}", "train: Field required"), ('{"train": 3, "valid": []}', "train: Input should be")],
@@ -113,10 +91,3 @@ def test_a_damaged_file_is_a_sentence(run: Path, tmp_path: Path, content: str, p
     with pytest.raises(DataError, match=rf"^{folder}/data\.json is damaged: {problem}.*\.$"):
         info(folder)
     Bundle.load(folder)  # which does not read it
-
-
-def test_a_file_of_a_newer_version_is_read() -> None:
-    text = TextDescription(locator="x", lines=3, fingerprint="f", kept=1, removed={"empty": 1, "unheard_of": 1})
-    newer = DataDescription(train=text, valid=text).model_dump() | {"new": 1}
-    read = DataDescription.model_validate_json(json.dumps(newer))
-    assert read.train.report(FiltersConfig()).removed == {"empty": 1}

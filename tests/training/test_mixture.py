@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,12 @@ from nmt.alignment.corpus_links import load_links
 from nmt.data.encoded import encode_corpus
 from nmt.data.locators import load_training_corpus
 from nmt.data.mixture import split_tags_warning
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe
-from nmt.text.subwords import Subwords
 from nmt.training.advice import overlap_warning
 from nmt.training.epoch import plan_epoch
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
-from tests.commands import good, nmt
 from tests.training.runs import outcome
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
@@ -84,18 +81,6 @@ def test_weights_count_the_pairs_of_each_epoch(folder: Path) -> None:
     assert plans(recipe) == plans(recipe)
 
 
-def test_weights_count_pairs_after_filtering(folder: Path) -> None:
-    filters = FiltersConfig(max_length=4)
-    recipe = mixture(folder, {"corpus": "first", "weight": 2}, BACK)
-    text = TrainingText.load(recipe)
-    corpus = encode_corpus(text.train, *text.subwords(recipe), filters)
-    sizes = [len(part) for part in corpus.parts]
-    assert sum(sizes) == corpus.report.kept < 100
-    assert corpus.rows[corpus.parts[1].start - 1] < 40 <= corpus.rows[corpus.parts[1].start]
-    expected = 2 * sizes[0] + round(0.5 * sizes[1])
-    assert [sum(times(groups).values()) for groups in plans(recipe, filters)] == [expected, expected]
-
-
 def test_temperature_mixes_by_the_root_of_the_sizes(folder: Path) -> None:
     shown = times(plans(mixture(folder, "first", "last", data={"temperature": 5}))[0])
     roots = np.array([40, 60]) ** 0.2
@@ -109,8 +94,6 @@ def test_temperature_mixes_by_the_root_of_the_sizes(folder: Path) -> None:
 
 KINDS: list[dict[str, Any]] = [
     {"kind": "word", "size": 14},
-    {"kind": "char", "size": 15},
-    {"kind": "bpe", "size": 20},
     {"kind": "unigram", "size": 20},
     {"kind": "bpe", "size": 274, "byte_fallback": True, "joint": False},
 ]
@@ -133,9 +116,8 @@ def test_a_tag_is_one_token(folder: Path, subwords: dict[str, Any]) -> None:
         assert not {"▁<a,b>", "▁<BT>"} & {*target.tokens(range(len(target)))}
 
 
-@pytest.mark.parametrize("subwords", [case for case in KINDS if case["kind"] in ("bpe", "unigram")])
-def test_a_tag_is_one_token_of_every_sampled_segmentation(folder: Path, subwords: dict[str, Any]) -> None:
-    recipe = mixture(folder, "first", BACK, subwords={**subwords, "sampling": 0.3})
+def test_a_tag_is_one_token_of_every_sampled_segmentation(folder: Path) -> None:
+    recipe = mixture(folder, "first", BACK, subwords={**KINDS[1], "sampling": 0.3})
     text = TrainingText.load(recipe)
     source, target = text.subwords(recipe)
     epoch = plan_epoch(recipe, encode_corpus(text.train, source, target, None), source, target, 0)
@@ -146,19 +128,14 @@ def test_a_tag_is_one_token_of_every_sampled_segmentation(folder: Path, subwords
 
 
 def test_given_subwords_that_split_a_tag_cause_a_warning(folder: Path) -> None:
-    recipe = mixture(folder, {"corpus": "first", "tag": "<a,b>"}, BACK, subwords=KINDS[2])
+    recipe = mixture(folder, {"corpus": "first", "tag": "<a,b>"}, BACK, subwords=KINDS[1])
     source, _ = TrainingText.load(recipe).subwords(recipe)
     assert split_tags_warning(recipe.data, source) is None
-    other, _ = TrainingText.load(mixture(folder, "first", BACK, subwords=KINDS[2])).subwords(recipe)
+    other, _ = TrainingText.load(mixture(folder, "first", BACK, subwords=KINDS[1])).subwords(recipe)
     warning = split_tags_warning(recipe.data, other)
     assert warning is not None
     assert "the subwords split <a,b> (" in warning
     assert "<BT>" not in warning
-
-
-def test_without_tags_the_model_is_the_same() -> None:
-    train_model = partial(Subwords.train, ["a dog", "a cat"] * 5, kind="unigram", size=12, byte_fallback=False)
-    assert train_model().serialized == train_model(tags=()).serialized != train_model(tags=("<X>",)).serialized
 
 
 def test_held_out_text_gets_no_tag_and_is_compared_without(folder: Path) -> None:
@@ -187,13 +164,6 @@ def test_links_of_a_file_count_words_without_the_tag(folder: Path) -> None:
         load_links(f"{folder}/few.align", load_training_corpus(tagged.data), source="src")
 
 
-def test_links_are_learned_from_text_without_tags(folder: Path) -> None:
-    plain, tagged = (load_training_corpus(mixture(folder, "first", last).data) for last in ("last", BACK))
-    before, after = (load_links("hmm", corpus, source="src") for corpus in (plain, tagged))
-    assert after[0].tolist() == before[0].tolist()
-    assert [row[0] - 1 for row in after[99].tolist()] == [row[0] for row in before[99].tolist()]
-
-
 # --- runs -------------------------------------------------------------------------------------------------------
 
 
@@ -209,34 +179,3 @@ def test_a_run_resumes_to_the_same_bytes(folder: Path) -> None:
     described = json.loads((folder / "whole/data.json").read_text())["train"]
     assert (described["lines"], described["locator"]) == (100, f"{folder}/first + {folder}/last")
     assert load_recipe(folder / "whole/recipe.yaml") == whole
-
-
-def test_a_resumed_run_must_have_the_same_mixture(folder: Path) -> None:
-    recipe = mixture(folder, "first", BACK, training={"epochs": 1})
-    train(recipe, folder / "run", device="cpu", quiet=True)
-    with pytest.raises(UsageError, match=r"differs from that of the run in .* in data\.train: undo that"):
-        train(mixture(folder, "first", "last", training={"epochs": 1}), folder / "run", quiet=True, resume=True)
-    with (folder / "last.src").open("a") as source, (folder / "last.tgt").open("a") as target:
-        source.write("a\n")
-        target.write("a\n")
-    with pytest.raises(DataError, match=r"^What data\.train name has changed"):
-        train(recipe, folder / "run", device="cpu", quiet=True, resume=True)
-
-
-def test_the_commands_take_a_mixture(folder: Path) -> None:
-    (folder / "base.yaml").write_text(toy_recipe(folder, training={"epochs": 1}).model_dump_json())
-    (folder / "mine.yaml").write_text(
-        "base: base.yaml\nname: mine\ndata: {train: [last, {corpus: first, weight: 0.5, tag: <BT>}]}\n"
-    )
-    ended = nmt("train", "mine.yaml", "--out", "run", "--device", "cpu", "--threads", 1, cwd=folder)
-    assert b"An epoch shows 60 from 60 pairs of last, 20 from 40 pairs of first." in ended.stderr
-    good(ended)
-    assert "last + <BT> first x 0.5" in good(nmt("info", "run", cwd=folder))
-    good(nmt("shortlist", "run", cwd=folder))
-    variants = "".join(f'<tuv xml:lang="{code}"><seg>a b</seg></tuv>' for code in ("src", "tgt"))
-    (folder / "held.tmx").write_text(f"<tmx><body><tu>{variants}</tu></body></tmx>")
-    assert "BLEU" in good(nmt("evaluate", "run", "--split", "held.tmx", "--threads", 1, cwd=folder))
-    good(nmt("corpora", "export", "held.tmx", "--source", "src", "--target", "tgt", "-o", "held", cwd=folder))
-    assert (folder / "held.tgt").read_text() == "a b\n"
-    arguments = ["--set", "data.train=[first,last]", "--set", "data.temperature=2", "--dump-recipe"]
-    assert "temperature: 2" in good(nmt("train", "mine.yaml", *arguments, cwd=folder))

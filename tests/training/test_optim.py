@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt import recipe
-from nmt.training.optim import Clock, MovingAverage, build_optimizer, rate_factor, use_weights
+from nmt.training.optim import Clock, MovingAverage, build_optimizer, rate_factor
 from tests.reference.adadelta import adadelta
 
 
@@ -44,14 +44,6 @@ def test_moving_average_follows_its_equation() -> None:
         decay = min(0.5, (1 + update) / (10 + update))
         expected = decay * expected + (1 - decay) * update
     assert float(average.weights["w"]) == pytest.approx(expected)
-
-
-def test_use_weights_restores_the_parameters_after_an_error() -> None:
-    weights = {"w": torch.ones(2)}
-    with pytest.raises(KeyError), use_weights({"w": torch.zeros(2)}, weights):  # noqa: PT012
-        assert float(weights["w"].sum()) == 0
-        raise KeyError
-    assert float(weights["w"].sum()) == 2
 
 
 class Layer(torch.nn.Module):

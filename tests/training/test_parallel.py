@@ -20,9 +20,8 @@ from nmt.errors import DataError, UsageError
 from nmt.recipe import parse_recipe
 from nmt.training.checkpoint import load_state
 from nmt.training.folder import resume_command
-from nmt.training.launch import goes_on_by_itself
 from nmt.training.optim import Clock
-from nmt.training.parallel import ALONE, Ranks, device_of_rank
+from nmt.training.parallel import ALONE, Ranks, device_of_rank, goes_on_by_itself
 from nmt.training.trainer import train
 from nmt.training.update import TrainStep
 from tests.training.ranks import (

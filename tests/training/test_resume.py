@@ -24,11 +24,10 @@ from nmt.model.interface import ModelOutput
 from nmt.model.recurrent import RecurrentModel
 from nmt.recipe import Recipe, dump_recipe
 from nmt.training import best, trainer
-from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
+from nmt.training.checkpoint import STATE, has_state, load_state, save_state
 from nmt.training.folder import LOCK, lock_folder
 from nmt.training.losses import PendingStats
 from nmt.training.optim import Clock
-from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import TrainingText
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import PreparedGroup, TrainStep
@@ -244,18 +243,13 @@ def signal_in_call(function: Callable[..., Any], at: int, *numbers: int) -> Call
     [
         (TrainingText, "load", 1, signal.SIGTERM),
         (RecurrentModel, "forward", 2, signal.SIGTERM),
-        (RecurrentModel, "forward", 2, signal.SIGINT),
-        (RecurrentModel, "forward", 2, signal.SIGHUP),
         (Validator, "validate", 1, signal.SIGINT),
-        (Validator, "validate", 2, signal.SIGHUP),
         (Validator, "validate", 3, signal.SIGTERM),
         (trainer, "save_state", 1, signal.SIGHUP),
-        (trainer, "save_state", 3, signal.SIGTERM),
         (best, "save_tensors", 1, signal.SIGINT),
     ],
     ids=[
-        *("reading", "update-term", "update-int", "update-hup", "validation", "last validation", "mean"),
-        *("first save", "save", "model"),
+        *("reading", "update", "validation", "mean", "first save", "model"),
     ],
 )
 def test_a_signal_at_any_moment_saves(
@@ -345,39 +339,12 @@ def test_resuming_with_another_number_of_threads_warns(
     assert record.getMessage().startswith(f"The run in {run} had --threads 3 and goes on with 2: ")
 
 
-def test_a_signal_stops_validation_at_once(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    validate = Validator.validate
-
-    def validate_slowly(self: Validator) -> dict[str, Any]:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return {} if self.bundle.model.training else validate(self)  # not reached
-
-    monkeypatch.setattr(Validator, "validate", validate_slowly)
-    interrupted(plain(corpus), tmp_path / "run")
-    progress = load_state(tmp_path / "run").progress
-    assert progress["validated"] < progress["update"]
-    assert not [record for record in timeless(tmp_path / "run") if record["kind"] == "valid"]
-
-
-def test_a_stop_that_a_library_turned_into_an_error_is_still_a_stop() -> None:
-    def library_call() -> None:
-        try:
-            os.kill(os.getpid(), signal.SIGTERM)
-        except Stop:
-            raise RuntimeError from None
-
-    with Stopping() as stopping, pytest.raises(Stop), stopping.at_once():
-        library_call()
-    assert stopping.signal == signal.SIGTERM
-
-
-@pytest.mark.parametrize(("place", "name"), [(RecurrentModel, "forward"), (trainer.Trainer, "save")])
 def test_a_second_signal_stops_at_once_and_damages_nothing(
-    corpus: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
+    corpus: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = plain(corpus)
     with monkeypatch.context() as patch:
-        patch.setattr(place, name, signal_in_call(getattr(place, name), 2, signal.SIGINT, signal.SIGINT))
+        patch.setattr(trainer.Trainer, "save", signal_in_call(trainer.Trainer.save, 2, signal.SIGINT, signal.SIGINT))
         stopped = interrupted(recipe, tmp_path / "parts")
     assert "The last saved state is kept" in str(stopped)
     assert stopped.exit_status == 130
@@ -388,15 +355,9 @@ def test_a_second_signal_stops_at_once_and_damages_nothing(
 # --- checks before resuming --------------------------------------------------------------------------------------
 
 
-def test_resuming_a_finished_run_changes_nothing(corpus: Path, tmp_path: Path) -> None:
-    recipe = everything(corpus)
-    train(recipe, tmp_path / "run", device=CPU, quiet=True)
-    before = outcome(tmp_path / "run")
-    train(recipe, tmp_path / "run", device=CPU, quiet=True, resume=True)
-    assert outcome(tmp_path / "run") == before
-
-
-def test_leftovers_of_a_killed_save_are_removed(corpus: Path, finished: Path, tmp_path: Path) -> None:
+def test_a_finished_run_is_resumed_to_itself_without_the_leftovers_of_a_killed_save(
+    corpus: Path, finished: Path, tmp_path: Path
+) -> None:
     recipe, run = plain(corpus), tmp_path / "run"
     shutil.copytree(finished, run)
     before = outcome(run)
@@ -405,23 +366,6 @@ def test_leftovers_of_a_killed_save_are_removed(corpus: Path, finished: Path, tm
         file.write('{"kind": "train", "update": 99}\n{"kind": "tr')
     train(recipe, run, device=CPU, quiet=True, resume=True)
     assert outcome(run) == before
-
-
-def test_the_state_is_also_saved_by_time(
-    corpus: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = plain(corpus)
-    saved = []
-
-    def save(run: Path, state: State) -> None:
-        saved.append(state.progress["update"])
-        save_state(run, state)
-
-    monkeypatch.setattr(trainer, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(trainer, "save_state", save)
-    train(recipe, tmp_path / "run", device=CPU, quiet=True)
-    assert set(saved) == set(range(5))
-    assert outcome(tmp_path / "run") == outcome(finished)
 
 
 def test_resuming_on_another_text_names_its_setting(tmp_path: Path) -> None:
@@ -476,11 +420,10 @@ def test_a_forced_recipe_may_change_training_but_not_the_model(corpus: Path, fin
     assert state.average.keys() == state.weights.keys()
 
 
-@pytest.mark.parametrize("keep_best", [1, 2])
 def test_other_metrics_start_best_and_patience_anew(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], keep_best: int
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "run"
+    run, keep_best = tmp_path / "run", 2
     validation = {"keep_best": keep_best, "patience": 2}
     train(plain(corpus, validation={**validation, "metrics": "chrf"}), run, device=CPU, quiet=True)
     first, files = load_state(run).progress, set((run / "best").glob("*"))
@@ -502,29 +445,6 @@ def test_other_metrics_start_best_and_patience_anew(
     assert not files & set((run / "best").glob("*"))
     train(other, run, device=CPU, resume=True)
     assert "anew" not in capsys.readouterr().err
-
-
-def test_old_checkpoints_stay_until_one_by_the_new_metric_is_saved(corpus: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    train(plain(corpus, validation={"keep_best": 2, "metrics": "chrf"}), run, device=CPU, quiet=True)
-    files = {path.name: path.read_bytes() for path in [*(run / "best").iterdir(), run / WEIGHTS]}
-    assert len(files) == 3
-    # The run has ended: it resumes, but no model follows.
-    other = plain(corpus, validation={"keep_best": 2, "metrics": "perplexity"})
-    train(other, run, device=CPU, quiet=True, resume=True, force=True)
-    assert files == {path.name: path.read_bytes() for path in [*(run / "best").iterdir(), run / WEIGHTS]}
-
-
-def test_a_state_of_an_earlier_version_that_does_not_name_its_metrics_starts_best_anew(
-    corpus: Path, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(finished, run)
-    state = load_state(run)
-    assert state.progress.pop("metrics")
-    save_state(run, state)
-    train(plain(corpus), run, device=CPU, resume=True)
-    assert "Validation now compares perplexity: best and patience start anew.\n" in capsys.readouterr().err
 
 
 def test_the_mean_of_the_best_is_validated_once_and_stays_the_model_until_a_later_one_is_better(
@@ -557,15 +477,46 @@ def test_the_mean_of_the_best_is_validated_once_and_stays_the_model_until_a_late
     assert [record["best"] for record in timeless(run) if record["kind"] == "valid"][2:] == [True, False, False]
 
 
-@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"", lambda content: b"\xff" * 99])
-def test_a_damaged_state_is_a_data_error(
-    corpus: Path, finished: Path, tmp_path: Path, damage: Callable[[bytes], bytes]
-) -> None:
+def test_a_damaged_state_is_a_data_error(corpus: Path, finished: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(finished, run)
-    (run / STATE).write_bytes(damage((run / STATE).read_bytes()))
-    with pytest.raises(DataError, match=rf"{run / STATE}"):
-        train(plain(corpus), run, device=CPU, quiet=True, resume=True)
+    for content in ((run / STATE).read_bytes()[:-9], b"", b"\xff" * 99):
+        (run / STATE).write_bytes(content)
+        with pytest.raises(DataError, match=rf"{run / STATE}"):
+            train(plain(corpus), run, device=CPU, quiet=True, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("folder", "training", "resume", "error", "problem"),
+    [
+        ("none", {}, True, DataError, "There is no model folder"),
+        ("finished", {}, False, UsageError, "exists already: go on with --resume"),
+        ("finished", {"epochs": 3, "clip_norm": 2.0}, True, UsageError, r"differs .* in training\.clip_norm: undo"),
+        (
+            "new",
+            {"optimizer": {"kind": "sgd", "rate": 1e30}, "clip_norm": None},
+            False,
+            DataError,
+            "diverged at update",
+        ),
+        ("new", {"pretrained": "absent"}, False, DataError, "There is no model folder absent"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(
+    corpus: Path,
+    finished: Path,
+    tmp_path: Path,
+    folder: str,
+    training: dict[str, Any],
+    resume: bool,
+    error: type[Exception],
+    problem: str,
+) -> None:
+    run = finished if folder == "finished" else tmp_path / folder
+    before = outcome(finished)
+    with pytest.raises(error, match=problem):
+        train(plain(corpus, **training), run, device=CPU, quiet=True, resume=resume)
+    assert outcome(finished) == before
 
 
 def test_a_folder_in_use_is_refused(corpus: Path, finished: Path, tmp_path: Path) -> None:
@@ -701,15 +652,4 @@ def test_out_of_memory_in_validation_is_a_data_error(
 
     monkeypatch.setattr(RecurrentModel, "forward", out_of_memory)
     with pytest.raises(DataError, match=r"Memory ran out at update \d+: .*validation text.*training\.batch_tokens"):
-        train(plain(corpus), tmp_path / "run", device=CPU, quiet=True)
-
-
-def test_out_of_memory_outside_a_batch_is_a_data_error(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def out_of_memory(*_: object) -> None:
-        raise torch.OutOfMemoryError
-
-    monkeypatch.setattr(torch.optim.Adam, "step", out_of_memory)
-    with pytest.raises(DataError, match=r"^Memory ran out\. Lower training\.batch_tokens"):
         train(plain(corpus), tmp_path / "run", device=CPU, quiet=True)

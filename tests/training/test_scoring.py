@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.data.locators import load_corpus
-from nmt.errors import UsageError
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe
 from nmt.training.checkpoint import load_state
@@ -110,17 +108,6 @@ def test_bleu_below_1_does_not_rank() -> None:
     assert noise < better < good
 
 
-def test_a_tokenizer_that_is_not_installed_is_refused_before_training(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from sacrebleu.tokenizers import tokenizer_ja_mecab
-
-    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
-    with pytest.raises(UsageError, match=r'ja-mecab cannot be used here: pip install "sacrebleu\[ja\]"'):
-        train(kana_recipe(corpus, tokenize="ja-mecab"), tmp_path / "run", device=CPU)
-    assert not (tmp_path / "run" / "source.model").exists()
-
-
 def test_a_resumed_run_keeps_its_tokenizer(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from sacrebleu.tokenizers import tokenizer_ja_mecab
 
@@ -131,8 +118,3 @@ def test_a_resumed_run_keeps_its_tokenizer(corpus: Path, tmp_path: Path, monkeyp
     longer = kana_recipe(corpus, tokenize=None, epochs=2, batch_tokens=1024)
     train(longer, tmp_path / "run", device=CPU, resume=True, force=True, quiet=True)
     assert ["tok:char" in record["signatures"]["bleu"] for record in validations(tmp_path / "run")] == [True, True]
-
-
-def test_the_kana_corpus_has_one_character_per_letter(corpus: Path) -> None:
-    valid = load_corpus(f"{corpus}/valid.{{en,ja}}", source="en", target="ja")
-    assert all(len(one.split()) == len(other) for one, other in valid.pairs())

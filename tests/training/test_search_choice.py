@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, DecodingConfig
+from nmt.recipe import MBR_BETA, MBR_SAMPLES, DecodingConfig
 from nmt.training.search_choice import (
     LEAST_MBR_GAIN,
     LENGTH_PENALTIES,
@@ -78,22 +78,3 @@ def test_samples_are_drawn_where_they_gain_much_and_are_not_too_long(drawn: Outc
     assert choice.settings == {MBR_SAMPLES: samples, MBR_BETA: 2.0}
     assert "the beam chrF 20.00, length 0.90" in choice.reason
     assert seen[:2] == [{"beam_size": 4, "length_penalty": 0.5}, {"mbr_samples": SAMPLES, "mbr_beta": 2.0}]
-
-
-def test_less_recall_counts_where_samples_are_too_long() -> None:
-    def measure(settings: Mapping[str, float]) -> Outcome:
-        beta = settings.get("mbr_beta", 0.5)
-        return Outcome(20 + 2 * beta, 0.7 * beta)
-
-    [choice] = choose_search([MBR_SAMPLES], DecodingConfig(), measure, "chrF")
-    assert choice.settings == {MBR_SAMPLES: SAMPLES, MBR_BETA: 1.5}
-
-
-def test_samples_are_compared_with_the_best_length_penalty() -> None:
-    def measure(settings: Mapping[str, float]) -> Outcome:
-        return Outcome(25 if "mbr_samples" in settings else 20 + 3 * settings["length_penalty"], 0.9)
-
-    penalty, samples = choose_search([LENGTH_PENALTY, MBR_SAMPLES], DecodingConfig(), measure, "chrF")
-    assert penalty.settings == {LENGTH_PENALTY: 1.8}
-    assert samples.settings[MBR_SAMPLES] is None  # 25 against 25.4
-    assert choose_search([], DecodingConfig(), measure, "chrF") == []

@@ -1,6 +1,5 @@
 """Whole runs: they learn, stop, resume, and leave a model folder."""
 
-import errno
 import json
 import os
 import signal
@@ -14,9 +13,7 @@ import torch
 from nmt.bundle.folder import Bundle, load_tensors, weights_of
 from nmt.data.locators import load_corpus
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError, UsageError
-from nmt.text.subwords import Subwords
-from nmt.training import best
+from nmt.errors import UsageError
 from nmt.training.best import average_run, save_last
 from nmt.training.checkpoint import STATE, State, load_state
 from nmt.training.folder import LOCK
@@ -148,13 +145,6 @@ def test_a_run_stopped_and_resumed_repeatedly_equals_an_uninterrupted_one(
         assert timeless[0] == timeless[1]
 
 
-def test_the_seed_determines_the_model(small: Path, tmp_path: Path) -> None:
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        train(toy_recipe(small, seed=seed, training={"updates": 3}), tmp_path / name, device=CPU, quiet=True)
-    assert same_weights(tmp_path / "a", tmp_path / "b")
-    assert not same_weights(tmp_path / "a", tmp_path / "c")
-
-
 def test_patience_stops_a_run_that_does_not_improve(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,20 +193,6 @@ def test_the_best_checkpoints_can_be_averaged(two_best: Path, tmp_path: Path) ->
         average_run(two_best, tmp_path / "other", best=3)
 
 
-def test_a_mean_that_cannot_be_written_leaves_no_folder(
-    two_best: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(best, "save_tensors", full)
-        with pytest.raises(DataError, match=r"Cannot write .*mean: No space left on device\."):
-            average_run(two_best, tmp_path / "mean")
-    assert list(tmp_path.iterdir()) == []
-    assert average_run(two_best, tmp_path / "mean") == 2
-
-
 @pytest.mark.parametrize("ema", [None, 0.5])
 def test_the_last_weights_are_a_model_while_a_run_goes_on_that_has_none(
     small: Path, tmp_path: Path, ema: float | None, monkeypatch: pytest.MonkeyPatch
@@ -250,40 +226,6 @@ def test_the_mean_of_one_checkpoint_is_that_checkpoint(two_best: Path, tmp_path:
     assert all(torch.equal(stored[name], mean[name]) for name in stored)
 
 
-def test_subword_sampling_learns_and_is_deterministic(small: Path, tmp_path: Path) -> None:
-    sampled = {"kind": "unigram", "size": 20, "byte_fallback": False, "sampling": 0.5}
-    for name in ("a", "b"):
-        train(toy_recipe(small, subwords=sampled, training={"log_every": 1}), tmp_path / name, device=CPU, quiet=True)
-    assert same_weights(tmp_path / "a", tmp_path / "b")
-    losses = [record["loss"] for record in records(tmp_path / "a", "train")]
-    assert losses[-1] < losses[0]
-
-
-def test_a_folder_that_is_not_empty_is_refused(small: Path, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="exists already: go on with --resume"):
-        train(toy_recipe(small), tmp_path, device=CPU, quiet=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
-def test_a_filter_that_does_not_know_the_language_ends_before_subwords_are_trained(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Subwords, "train", lambda *_, **__: pytest.fail("trained subwords first"))
-    data = toy_recipe(small).data.model_dump() | {"filters": {"scripts": True}}
-    with pytest.raises(UsageError, match="does not know how 'src' is written"):
-        train(toy_recipe(small, data=data), tmp_path / "run", device=CPU, quiet=True)
-
-
-def test_resuming_with_another_recipe_says_what_differs(small: Path, tmp_path: Path) -> None:
-    train(toy_recipe(small, training={"epochs": 1}), tmp_path / "run", device=CPU, quiet=True)
-    other = toy_recipe(small, training={"epochs": 2, "clip_norm": 2.0})
-    with pytest.raises(UsageError, match=r"differs .* in training\.clip_norm: undo"):
-        train(other, tmp_path / "run", device=CPU, quiet=True, resume=True)
-    train(other, tmp_path / "run", device=CPU, quiet=True, resume=True, force=True)
-    assert len(records(tmp_path / "run", "valid")) == 2
-
-
 def test_a_run_that_is_extended_says_where_it_goes_on(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,17 +238,6 @@ def test_a_run_that_is_extended_says_where_it_goes_on(
     assert "The run goes on after update 4 of 8.\n" in capsys.readouterr().err
     assert [record["update"] for record in records(run, "valid")] == [4, 6, 8, 8]
     assert len(list((run / "best").iterdir())) == 2
-
-
-def test_resuming_needs_a_folder(small: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="There is no model folder"):
-        train(toy_recipe(small), tmp_path / "none", device=CPU, quiet=True, resume=True)
-
-
-def test_divergence_ends_with_advice(small: Path, tmp_path: Path) -> None:
-    wild = {"optimizer": {"kind": "sgd", "rate": 1e30}, "clip_norm": None, "epochs": 5}
-    with pytest.raises(DataError, match=r"diverged at update \d+.*training\.optimizer\.rate"):
-        train(toy_recipe(small, training=wild), tmp_path / "run", device=CPU, quiet=True)
 
 
 def test_one_update_is_read_in_the_calls_that_the_readme_lists(

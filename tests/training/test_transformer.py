@@ -82,23 +82,3 @@ def test_a_line_alone_is_that_line_in_a_batch(run: Path) -> None:
         alone = translator.translate(line)
         assert alone.text == together.text
         assert alone.score == pytest.approx(together.score, abs=1e-5)
-
-
-def test_it_joins_an_ensemble_with_a_recurrent_model(recipe: Recipe, run: Path, tmp_path: Path) -> None:
-    recurrent = toy_recipe(Path(str(recipe.data.valid)).parent, training={"updates": 5})
-    nmt.train(recurrent, tmp_path / "recurrent", quiet=True, device="cpu")
-    both = nmt.load([run, tmp_path / "recurrent"], "cpu", decoding={"beam_size": 3})
-    assert [translation.source for translation in both.translate(LINES)] == LINES
-
-
-def test_the_posterior_alignment_finds_the_letter(run: Path) -> None:
-    translator = nmt.load(run, "cpu", posterior=True)
-    [hypothesis] = translator.score(("a b c d", "d c b a")).hypotheses
-    assert hypothesis.alignment.shape[0] >= 4
-    assert torch.as_tensor(hypothesis.alignment).isfinite().all()
-
-
-def test_bf16_translates_as_well(run: Path) -> None:
-    wide, narrow = (nmt.load(run, "cpu", precision=precision) for precision in ("fp32", "bf16"))
-    pairs = zip(wide.translate(LINES), narrow.translate(LINES), strict=True)
-    assert sum(one.text == other.text for one, other in pairs) >= 4

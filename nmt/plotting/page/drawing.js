@@ -106,28 +106,14 @@ function drawTable(view, languages) {
   return table;
 }
 
-/** The matrix with what it means; where it is wider than the page, an edge fades and words say so. */
+/** The matrix, which scrolls sideways where it is wider than the page, with what its marks mean. */
 function drawMatrix(view, gold, linked) {
   const scroll = make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Matrix" }, view.table);
-  const matrix = make("div", { class: "matrix" }, scroll, drawKey(gold, linked));
-  const mark = () => {
-    const hidden = scroll.scrollWidth - scroll.clientWidth;
-    const place = Math.abs(scroll.scrollLeft); // negative where the source runs from right to left
-    matrix.classList.toggle("wide", hidden > 1);
-    scroll.classList.toggle("more", hidden - place > 1);
-  };
-  scroll.addEventListener("scroll", mark);
-  new ResizeObserver(mark).observe(scroll);
-  return matrix;
-}
-
-/** What the marks of the matrix mean. */
-function drawKey(gold, linked) {
   const entries = ["target words down, source words along"];
   if (linked) entries.push("dot: the strongest link");
   if (gold) entries.push("orange: gold link, dashed if only possible");
-  const sideways = make("span", { class: "sideways" }, "more columns: scroll sideways");
-  return make("p", { class: "key" }, sideways, ...entries.map((text) => make("span", {}, text)));
+  const key = make("p", { class: "key" }, ...entries.map((text) => make("span", {}, text)));
+  return make("div", { class: "matrix" }, scroll, key);
 }
 
 function drawLabel(text, at, language) {
@@ -196,14 +182,10 @@ function highlight(view, focus) {
   view.cells.forEach((row, target) => row.forEach((cell, source) => dim(cell, source, target)));
   for (const side of SIDES) view.words[side].forEach((word, at) => tint(view, word, side, at, focus));
   for (const head of view.table.querySelectorAll("th")) {
-    const { source, target } = head.dataset;
-    head.classList.toggle("chosen", focus !== null && (isAt(source, focus.source) || isAt(target, focus.target)));
+    const isChosen = SIDES.some((side) => focus?.[side] !== undefined && head.dataset[side] === String(focus[side]));
+    head.classList.toggle("chosen", isChosen);
   }
   view.readout.textContent = focus ? readout(view, focus) : HINT;
-}
-
-function isAt(text, at) {
-  return text !== undefined && Number(text) === at;
 }
 
 function tint(view, word, side, at, focus) {

@@ -9,17 +9,13 @@ function sortings() {
     name: FIGURES[key].name,
     value: ({ readings }) => readings[0].figures[key],
   }));
-  const compared =
-    data.models.length < 2
-      ? []
-      : figures
-          .filter((key) => key !== "length")
-          .map((key) => ({
-            key,
-            name: `${FIGURES[key].name}, second minus first`,
-            value: ({ readings: [one, two] }) => difference(two.figures[key], one.figures[key]),
-          }));
-  return [{ key: null, name: "line", value: ({ number }) => number }, ...plain, ...compared];
+  const compared = figures.map((key) => ({
+    key,
+    name: `${FIGURES[key].name}, second minus first`,
+    value: ({ readings: [one, two] }) => difference(two.figures[key], one.figures[key]),
+  }));
+  const shown = data.models.length > 1 ? [...plain, ...compared.filter(({ key }) => key !== "length")] : plain;
+  return [{ key: null, name: "line", value: ({ number }) => number }, ...shown];
 }
 
 function difference(one, other) {

@@ -101,7 +101,10 @@ class TokenLinks:
             _spans(texts, *side) for texts, side in zip(zip(*pairs, strict=True), self.sides, strict=True)
         )
         links = self.words.of_rows(self.corpus.rows[list(rows)])
-        of, positions = np.repeat(np.arange(len(rows)), [len(own) for own in links]), np.concatenate(links)
+        of, positions = (
+            np.repeat(np.arange(len(rows)), [len(pair_links) for pair_links in links]),
+            np.concatenate(links),
+        )
         width, height = (
             max(side.max(), positions[:, i].max(initial=0) + 1) for i, side in ((0, sources), (1, targets))
         )
@@ -109,11 +112,11 @@ class TokenLinks:
         counts = np.zeros((len(rows), height + 1, width + 1), dtype=np.int64)
         counts[of, positions[:, 1] + 1, positions[:, 0] + 1] = 1
         counts = counts.cumsum(1).cumsum(2)
-        every = np.arange(len(rows))[:, None, None]
+        pair = np.arange(len(rows))[:, None, None]
         first, end = (targets[:, :, None, i] for i in (0, 1))
         left, right = (sources[:, None, :, i] for i in (0, 1))
-        inside = counts[every, end, right] - counts[every, first, right]
-        before = counts[every, end, left] - counts[every, first, left]
+        inside = counts[pair, end, right] - counts[pair, first, right]
+        before = counts[pair, end, left] - counts[pair, first, left]
         return torch.from_numpy(inside > before)
 
 

@@ -79,8 +79,8 @@ def join_pairs(
                     zip(side[rows[0]], side[rows[1]], strict=True) for side in (pairs.source, pairs.target)
                 )
                 yield (
-                    _lists([np.concatenate((one, other[part.tag :])) for one, other in sources]),
-                    _lists([np.concatenate((one, other)) for one, other in targets]),
+                    _lists([np.concatenate((line, next_line[part.tag :])) for line, next_line in sources]),
+                    _lists([np.concatenate((line, next_line)) for line, next_line in targets]),
                 )
 
     return _extended(pairs, parts, [len(first) for first, _ in picks], blocks())
@@ -178,7 +178,7 @@ def _extended(
     ends = len(pairs) + np.cumsum(counts)
     rows = [np.arange(end - count, end, dtype=np.int32) for end, count in zip(ends, counts, strict=True)]
     return together, [
-        part._replace(rows=np.concatenate((part.rows, own))) for part, own in zip(parts, rows, strict=True)
+        part._replace(rows=np.concatenate((part.rows, added))) for part, added in zip(parts, rows, strict=True)
     ]
 
 

@@ -136,11 +136,11 @@ def plan_batches(
     order = _shuffled(generator, len(target_lengths), rows)
     starts = [np.zeros(1, np.int64)]
     for span in _spans(len(order), SPAN):
-        own = order[span]
-        sources, targets = source_lengths[own], target_lengths[own]
+        span_rows = order[span]
+        sources, targets = source_lengths[span_rows], target_lengths[span_rows]
         longer, surplus = np.maximum(sources, targets), sources - targets
         by_length = np.lexsort((np.where(longer % 2, surplus, -surplus), longer))
-        order[span] = own[by_length]
+        order[span] = span_rows[by_length]
         starts.append(span.start + cut(sources[by_length] + 1, targets[by_length] + 1, batch_tokens)[1:])
     batches = np.concatenate(starts)
     return Plan(order, batches, generator.permutation(len(batches) - 1))
@@ -168,8 +168,9 @@ def plan_sentence_batches(
     generator = np.random.default_rng((seed, epoch))
     order = _shuffled(generator, len(target_lengths), rows)
     for span in _spans(len(order), batch_sentences * (sort_within or -(-SPAN // batch_sentences))):
-        own = order[span]
-        order[span] = own[np.argsort(np.maximum(source_lengths[own], target_lengths[own]), kind="stable")]
+        span_rows = order[span]
+        longer = np.maximum(source_lengths[span_rows], target_lengths[span_rows])
+        order[span] = span_rows[np.argsort(longer, kind="stable")]
     starts = np.append(np.arange(0, len(order), batch_sentences), len(order))
     count = len(starts) - 1
     return Plan(order, starts, np.arange(count) if sort_within else generator.permutation(count))

@@ -64,12 +64,14 @@ class ParallelCorpus:
         ends = list(accumulate(map(len, self.parts), initial=0))
         return {
             languages: replace(
-                _concatenated([self.parts[number] for number in own]),
-                source=Column.concatenated(self.source.part(slice(ends[number], ends[number + 1])) for number in own),
-                parts=tuple(self.parts[number] for number in own),
-                tags=tuple(self.tags[number] for number in own),
+                _concatenated([self.parts[number] for number in selected]),
+                source=Column.concatenated(
+                    self.source.part(slice(ends[number], ends[number + 1])) for number in selected
+                ),
+                parts=tuple(self.parts[number] for number in selected),
+                tags=tuple(self.tags[number] for number in selected),
             )
-            for languages, own in numbers.items()
+            for languages, selected in numbers.items()
         }
 
     @cached_property

@@ -72,13 +72,13 @@ class FilterReport:
 
     def reason(self, rule: str) -> str:
         """What the pairs that a rule removed are: `longer than 100 tokens`."""
-        limits, one = self.filters or FiltersConfig(), self.counts.get(rule) == 1
+        limits, is_single = self.filters or FiltersConfig(), self.counts.get(rule) == 1
         return {
             "empty": "empty",
             "too_long": f"longer than {counted(limits.max_length, self.unit)}",
             "ratio": f"beyond ratio {limits.max_ratio or 0:g}",
-            "duplicate": "duplicate" if one else "duplicates",
-            "copy": "copy" if one else "copies",
+            "duplicate": "duplicate" if is_single else "duplicates",
+            "copy": "copy" if is_single else "copies",
             "long_word": f"with a word of more than {counted(limits.max_word_length or 0, 'character')}",
             "letters": f"with less than {100 * (limits.min_letters or 0):g} % letters",
             "script": "in another script",

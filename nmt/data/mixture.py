@@ -14,7 +14,7 @@ from nmt.text.subwords import Subwords
 
 def mix(parts: Sequence[ParallelCorpus], tags: Sequence[tuple[str, ...]]) -> ParallelCorpus:
     """Concatenate corpora. Source lines get the tags of their corpus; text without tags is not copied."""
-    sources = [_tagged(part.source, own) if own else part.source for part, own in zip(parts, tags, strict=True)]
+    sources = [_tagged(part.source, words) if words else part.source for part, words in zip(parts, tags, strict=True)]
     return ParallelCorpus(
         Column.concatenated(sources),
         Column.concatenated(part.target for part in parts),
@@ -31,7 +31,7 @@ def _tagged(lines: Column, tags: Sequence[str]) -> Column:
 
 def split_tags_warning(data: DataConfig, source: Subwords) -> str | None:
     """A warning if given subwords split a tag into several tokens; those that are trained with the mixture never do."""
-    tags = dict.fromkeys(tag for item in data.corpora for tag in data.tags(item))
+    tags = dict.fromkeys(tag for corpus in data.corpora for tag in data.tags(corpus))
     split = [f"{tag} ({counted(len(source.encode(tag)), 'token')})" for tag in tags if len(source.encode(tag)) > 1]
     if not split:
         return None
@@ -66,7 +66,7 @@ def pairs_per_epoch(data: DataConfig, sizes: Sequence[int]) -> list[int]:
     By weight w: w n, rounded, but at least one. By temperature T: N n^(1/T) / sum of all n^(1/T), where N is the sum of all n.
     """
     if data.temperature is None:
-        weights = [item.weight for item in data.corpora]
+        weights = [corpus.weight for corpus in data.corpora]
         return [min(size, 1) and max(round(weight * size), 1) for size, weight in zip(sizes, weights, strict=True)]
     total = sum(sizes)
     parts = [size ** (1 / data.temperature) if size else 0.0 for size in sizes]
@@ -83,7 +83,7 @@ def describe_mixture(data: DataConfig, parts: Sequence[range]) -> str | None:
     if isinstance(data.train, str):
         return None
     counts = zip(pairs_per_epoch(data, sizes), sizes, data.train, strict=True)
-    shown = ", ".join(f"{count:,} from {counted(size, 'pair')} of {item.corpus}" for count, size, item in counts)
+    shown = ", ".join(f"{count:,} from {counted(size, 'pair')} of {config.corpus}" for count, size, config in counts)
     return f"An epoch shows {shown}."
 
 
@@ -91,11 +91,11 @@ def _rows_of_part(rows: range, count: int, generator: np.random.Generator, epoch
     """So many rows of a corpus: all of them as often as they fit, and the next ones of a random order that goes round."""
     if not rows:
         return np.zeros(0, np.int32)
-    every = np.arange(rows.start, rows.stop, dtype=np.int32)
+    all_rows = np.arange(rows.start, rows.stop, dtype=np.int32)
     times, rest = divmod(count, len(rows))
     if not rest:
-        return np.repeat(every, times)
+        return np.repeat(all_rows, times)
     shown = np.full(len(rows), times)
     turns = (epoch * rest + np.arange(rest)) % len(rows)
     shown[generator.permutation(len(rows))[turns]] += 1
-    return np.repeat(every, shown)
+    return np.repeat(all_rows, shown)

@@ -163,8 +163,8 @@ def scripts_of(language: str) -> tuple[str, ...]:
 def is_foreign(text: str, scripts: Sequence[str]) -> bool:
     """Whether a text has letters of a script, and at most half of them are of these. `ー` and `ʼ` are of no one script."""
     letters = "".join(regex.findall(r"(?V1)[\p{L}--\p{Script=Common}]", text))
-    own = "|".join(rf"\p{{Script={script}}}" for script in scripts)
-    return bool(letters) and 2 * _count(own, letters) <= len(letters)
+    of_scripts = "|".join(rf"\p{{Script={script}}}" for script in scripts)
+    return bool(letters) and 2 * _count(of_scripts, letters) <= len(letters)
 
 
 @cache

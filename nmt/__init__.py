@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nmt.data.corpus import ParallelCorpus
     from nmt.data.locators import load_corpus
     from nmt.decoding.loading import load
+    from nmt.decoding.options import DecodingOptions
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
     from nmt.plotting.heatmap import plot_alignment
@@ -32,6 +33,7 @@ __all__ = [
     "Alignment",
     "Bundle",
     "DataError",
+    "DecodingOptions",
     "Drawing",
     "Evaluation",
     "NmtError",
@@ -61,6 +63,7 @@ _HOME = {
     "Alignment": "nmt.alignment.weights",
     "Bundle": "nmt.bundle.folder",
     "DataError": "nmt.errors",
+    "DecodingOptions": "nmt.decoding.options",
     "Drawing": "nmt.plotting.style",
     "Evaluation": "nmt.comparison.translation_scores",
     "NmtError": "nmt.errors",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from nmt.decoding.loading import Folder, load
-from nmt.decoding.options import Options
 
 
 class Translate:
@@ -25,7 +24,7 @@ class Translate:
         column: the column to translate.
         into: the column of the translations, which is added.
         device: `auto` (the GPU of the actor if it has one), `cpu`, ...
-        options: all options of `nmt.load`.
+        options: all other arguments of `nmt.load`.
     """
 
     def __init__(
@@ -35,7 +34,7 @@ class Translate:
         column: str = "text",
         into: str = "translation",
         device: str = "auto",
-        **options: Unpack[Options],
+        **options: Any,
     ) -> None:
         options.setdefault("alignments", False)
         self.translator = load(folders, device, **options)

@@ -56,7 +56,9 @@ def test_importing_nmt_imports_nothing_heavy() -> None:
 def test_translating_imports_neither_datasets_nor_matplotlib_nor_torchs_compiler(tmp_path: Path) -> None:
     subwords = Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
     Bundle.fresh(small_recipe(), subwords, subwords).save(tmp_path / "model")
-    imported = modules_after(run_cli(["translate", str(tmp_path / "model"), "--max-ratio", "1"]), "a dog\n")
+    imported = modules_after(
+        run_cli(["translate", str(tmp_path / "model"), "--set", "decoding.max_ratio=1"]), "a dog\n"
+    )
     assert "torch" in imported
     assert not imported & {"datasets", "matplotlib", "sacrebleu", "pyarrow", "pandas"}
     assert "torch._dynamo" not in imported  # torch's compiler, which takes a second
@@ -67,6 +69,7 @@ def test_the_public_names_are_these() -> None:
         "Alignment",
         "Bundle",
         "DataError",
+        "DecodingOptions",
         "Drawing",
         "Evaluation",
         "NmtError",

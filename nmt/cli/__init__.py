@@ -17,11 +17,12 @@ from nmt.cli.inspecting import info, recipe_app
 from nmt.cli.linking import links
 from nmt.cli.plotting.plot import plot
 from nmt.cli.reproducing import reproduce
+from nmt.cli.scoring import score
 from nmt.cli.serving import serve
 from nmt.cli.sharing import export, push
 from nmt.cli.shortlisting import shortlist
 from nmt.cli.training import average, train
-from nmt.cli.translating import score, translate
+from nmt.cli.translating import translate
 
 SPINS = "10000"
 """How often an OpenMP thread of libgomp looks for work before it sleeps, a fraction of a millisecond.

@@ -4,109 +4,56 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count, groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from nmt.cli.options import load_models
-from nmt.cli.streams import STANDARD, check_not_input, count_lines, open_output, open_texts
+from nmt.cli.streams import check_not_input, open_output, open_texts
 from nmt.errors import DataError, UsageError
-from nmt.runtime.files import discard
-from nmt.runtime.progress import is_watched, with_progress
+from nmt.runtime.progress import with_progress
 
 if TYPE_CHECKING:
     from nmt.bundle.folder import Bundle
-    from nmt.cli.translating import TranslationWriter
+    from nmt.cli.translation_writer import TranslationWriter
     from nmt.decoding.translator import Translator
 
 LINES = 500
 """Lines of a block, which one actor translates at a time."""
-_PARQUET = ".parquet"
-_PATIENCE = 10.0
-"""Seconds in which a cluster must answer."""
 Row = dict[str, Any]
-
-
-def check_engine(engine: str, address: str | None, local: Mapping[str, object | None], files: Sequence[Path]) -> None:
-    """Raise UsageError for options that do not fit the engine: with `ray`, those that say what this machine does, and no files."""
-    if engine != "ray":
-        if address is not None:
-            raise UsageError("--address names a cluster of Ray: give --engine ray too.")
-        return
-    for name, value in local.items():
-        if value is not None:
-            raise UsageError(f"--engine ray spreads whole files over a cluster: leave out --{name}.")
-    if STANDARD in files:
-        raise UsageError(
-            "--engine ray translates files: name them with -i, and the folder for their translations with -o."
-        )
+Build = Callable[["Sequence[Bundle]"], "Translator"]
 
 
 def translate_files(
     pattern: Path,
     folder: Path,
     models: Sequence[Path],
-    build: Callable[[Sequence[Bundle]], Translator],
+    build: Build,
     writer: TranslationWriter,
     *,
-    languages: tuple[str, str],
-    address: str | None = None,
+    language: str,
     quiet: bool = False,
 ) -> None:
     """Translate each file that matches a pattern into a file of the same name, on all cores or GPUs of a cluster.
 
-    Text becomes text. A Parquet file, whose column of the source language is read, becomes one with both languages. A file gets
-    its name once it is complete. Blocks of a node that is lost are translated again.
+    A file gets its name once it is complete. Blocks of a node that is lost are translated again.
 
     Args:
         pattern: names the files; all nodes must see them.
         folder: where this process writes the translations.
         models: the models; all nodes must see them.
         build: makes a translator of them.
-        writer: formats the translations of text files.
-        languages: the codes of source and target language.
-        address: of a cluster that runs; None for `RAY_ADDRESS`, or a cluster of this machine alone.
+        writer: formats the translations.
+        language: the code of the source language.
         quiet: show no progress.
 
     Raises:
         UsageError: no file matches, two have the same name, or one would replace its input.
         DataError: a file cannot be read or written, or the cluster does not work.
     """
-    paths = _files(pattern, folder, is_plain=writer.is_plain)
-    total = sum(count_lines(path) or 0 for path in paths) if is_watched(quiet=quiet) else None
-    with _cluster(address, quiet=quiet) as ray:
-        places = [model.absolute() if model.exists() else model for model in models]  # actors work in another folder
-        blocks = _translated(ray, paths, partial(_read, language=languages[0]), [places, build, writer])
-        blocks = with_progress(
-            blocks, "translating", total or None, quiet=quiet, size=lambda block: len(block["lines"])
-        )
-        for path, own in groupby(blocks, key=itemgetter("path")):
-            _write(own, folder / Path(path).name, languages, writer.header())
-
-
-class _BlockTranslator:
-    """An actor: loads the models once, and translates blocks with the one thread that Ray gives it, or on its GPU."""
-
-    def __init__(
-        self, models: Sequence[Path], build: Callable[[Sequence[Bundle]], Translator], writer: TranslationWriter
-    ) -> None:
-        self.translator, self.writer = build(load_models(models, "auto")), writer
-
-    def __call__(self, block: Row) -> Row:
-        translations = enumerate(
-            self.translator.stream(map(str, block["lines"]), first_line=block["first"]), block["first"]
-        )
-        return {**block, "outputs": [b"".join(self.writer.line(each, number)) for number, each in translations]}
-
-
-def _files(pattern: Path, folder: Path, *, is_plain: bool) -> list[Path]:
-    """The files to read, absolute and in order. Raises UsageError."""
     from nmt.data.tables import is_table
 
     pattern = pattern.expanduser()
@@ -114,29 +61,63 @@ def _files(pattern: Path, folder: Path, *, is_plain: bool) -> list[Path]:
     paths = sorted(path.absolute() for path in matches if path.is_file())
     if not paths:
         raise UsageError(f"No file matches {pattern}: name files with -i, in quotes if there is a * in it.")
-    names = Counter(path.name for path in paths)
+    if len({path.name for path in paths}) < len(paths):
+        raise UsageError(
+            f"Several files that match {pattern} have the same name: translate them into different folders."
+        )
     for path in paths:
-        if names[path.name] > 1:
-            raise UsageError(f"Two files are called {path.name}: translate them into two folders.")
-        if path.suffix == _PARQUET and not is_plain:
-            raise UsageError(
-                f"{path.name} becomes a column of translations: leave out --format, --scores and --n-best."
-            )
-        if path.suffix != _PARQUET and is_table(path):
-            raise UsageError(f"{path.name} is a table: write its text to a file of its own, or the table as Parquet.")
+        if is_table(path):
+            raise UsageError(f"{path.name} is a table: read it as a Ray dataset, and translate with nmt.ray.Translate.")
         check_not_input(folder / path.name, [path])
-    return paths
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray.data
+    except ImportError:
+        raise UsageError("--engine ray needs Ray: pip install 'attentional-nmt[ray]'.") from None
+    places = [model.absolute() if model.exists() else model for model in models]  # actors work in another folder
+    try:
+        ray.init(logging_level=logging.ERROR, log_to_driver=not quiet)
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+        blocks = _translated(ray, paths, partial(_read, language), (places, build, writer))
+        blocks = with_progress(blocks, "translating", None, quiet=quiet, size=lambda block: len(block["outputs"]))
+        for name, blocks_of_file in groupby(blocks, key=itemgetter("name")):
+            with open_output(folder / name, keep_part=True) as file:
+                file.writelines(writer.header())
+                for block in blocks_of_file:
+                    file.writelines(block["outputs"])
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause if isinstance(error.cause, DataError | UsageError) else error from None
+    except (ray.exceptions.RayError, ConnectionError) as error:
+        raise DataError(f"The cluster of Ray has failed: {error}") from None
+    finally:
+        ray.shutdown()
 
 
-def _read(item: Row, language: str) -> Iterator[Row]:
-    """The blocks of a file, as `nmt translate` reads its lines."""
-    with open_texts(Path(item["path"]), language) as texts:
+class _BlockTranslator:
+    """An actor: loads the models once, and translates blocks with the one thread that Ray gives it, or on its GPU."""
+
+    def __init__(self, models: Sequence[Path], build: Build, writer: TranslationWriter) -> None:
+        self.translator, self.writer = build(load_models(models, "auto")), writer
+
+    def __call__(self, block: Row) -> Row:
+        outputs = []
+        translations = self.translator.stream(map(str, block["lines"]), first_line=block["first"])
+        for number, translation in enumerate(translations, block["first"]):
+            links = self.writer.links(translation, number)
+            outputs.append(b"".join(self.writer.translations(translation, number, links)))
+        return {"name": block["name"], "outputs": outputs}
+
+
+def _read(language: str, file: Row) -> Iterator[Row]:
+    """The blocks of a file, as `nmt translate` reads its lines. An empty file has one block too, so that it gets an output."""
+    path = Path(file["path"])
+    with open_texts(path, language) as texts:
         lines = iter(texts)
         for first in count(1, LINES):
             block = list(islice(lines, LINES))
-            if not block and first > 1:  # an empty file has one block too, so that it gets an output
+            if not block and first > 1:
                 return
-            yield {"path": item["path"], "first": first, "lines": block}
+            yield {"name": path.name, "first": first, "lines": block}
 
 
 def _translated(
@@ -151,76 +132,8 @@ def _translated(
     kind = "num_gpus" if resources.get("GPU") else "num_cpus"
     actors = max(int(resources.get("GPU") or resources["CPU"]), 1)
     files = ray.data.from_items([{"path": str(path)} for path in paths], override_num_blocks=len(paths))
+    pool = ray.data.ActorPoolStrategy(min_size=1, max_size=actors, initial_size=actors)
     blocks = files.flat_map(read, num_cpus=0).map(
-        _BlockTranslator,
-        fn_constructor_args=translator,
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=actors, initial_size=actors),
-        **{kind: 1},
+        _BlockTranslator, fn_constructor_args=translator, compute=pool, **{kind: 1}
     )
-    try:
-        yield from blocks.iter_rows()
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, DataError | UsageError):
-            raise error.cause from None
-        raise
-    except ray.exceptions.RayError as error:
-        raise DataError(f"The cluster of Ray has failed: {error}") from None
-
-
-@contextmanager
-def _cluster(address: str | None, *, quiet: bool) -> Iterator[Any]:
-    """A context that is connected to a cluster of Ray; gives the package."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what fails raises an exception too
-    try:
-        import ray.data
-    except ImportError:
-        raise UsageError("--engine ray needs Ray: pip install 'attentional-nmt[ray]'.") from None
-    try:
-        if address is not None:
-            host, _, port = address.rpartition(":")
-            socket.create_connection((host, int(port)), timeout=_PATIENCE).close()  # Ray itself waits for minutes
-        with _silent_stderr():
-            ray.init(address, logging_level=logging.ERROR, log_to_driver=not quiet)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise DataError(f"Cannot connect to the Ray cluster {address}: {error}.") from None
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
-@contextmanager
-def _silent_stderr() -> Iterator[None]:
-    """A context without what compiled code writes on stderr."""
-    stderr = os.dup(2)
-    try:
-        discard(2)
-        yield
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
-
-
-def _write(blocks: Iterable[Row], path: Path, languages: tuple[str, str], header: Iterable[bytes]) -> None:
-    """Write the translations of one file."""
-    with open_output(path, keep_part=True) as file:
-        if path.suffix == _PARQUET:
-            _write_parquet(file, blocks, languages)
-            return
-        file.writelines(header)
-        for block in blocks:
-            file.writelines(block["outputs"])
-
-
-def _write_parquet(file: BinaryIO, blocks: Iterable[Row], languages: tuple[str, str]) -> None:
-    """Write lines and their translations as two columns."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    with parquet.ParquetWriter(file, pa.schema([(language, pa.string()) for language in languages])) as writer:
-        for block in blocks:
-            translations = [output.decode().removesuffix("\n") for output in block["outputs"]]
-            columns = [pa.array(list(block["lines"]), pa.string()), pa.array(translations, pa.string())]
-            writer.write_batch(pa.record_batch(columns, names=list(languages)))
+    yield from blocks.iter_rows()

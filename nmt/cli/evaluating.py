@@ -10,17 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from nmt.cli.options import (
-    NONE,
     AsJson,
     BatchTokens,
     BeamSize,
+    DecodingSettings,
     Device,
-    Horizon,
     LengthPenalty,
     Lexicon,
     MbrSamples,
     Precision,
-    Prune,
     Quiet,
     ReplaceUnknown,
     Split,
@@ -28,9 +26,9 @@ from nmt.cli.options import (
     To,
     argument,
     build_translator,
+    decoding_settings,
     load_models,
     option,
-    refuse_search,
     set_up,
     unknown_words,
 )
@@ -75,9 +73,8 @@ def evaluate(
     bootstrap: Annotated[int, _scoring_option("Resamples, shuffles for --baseline; 0: none.", "N", min=0)] = 1000,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
-    horizon: Horizon = None,
-    prune: Prune = None,
     mbr_samples: MbrSamples = None,
+    settings: DecodingSettings = None,
     replace_unknown: ReplaceUnknown = False,
     lexicon: Lexicon = None,
     device: Device = "auto",
@@ -107,8 +104,7 @@ def evaluate(
     _check_scoring(tokenize, bootstrap, language, published=published, compares=baseline is not None)
     scoring: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
     scoring |= {"published": published, "bootstrap": bootstrap}
-    if mbr_samples not in (None, NONE):
-        refuse_search("mbr", {"beam-size": beam_size, "horizon": horizon, "prune": prune})
+    decoding = decoding_settings(settings, beam_size=beam_size, length_penalty=length_penalty, mbr_samples=mbr_samples)
     if not models:
         if replace_unknown or lexicon is not None:
             raise UsageError("--replace-unknown and --lexicon change what a MODEL writes, not what --hyp holds.")
@@ -133,15 +129,9 @@ def evaluate(
             bundles,
             precision=precision,
             batch_tokens=batch_tokens,
-            decoding={
-                "beam_size": beam_size,
-                "length_penalty": length_penalty,
-                "horizon": horizon,
-                "prune": prune,
-                "mbr_samples": mbr_samples,
-            },
             replace_unknown=unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
             to=to,
+            **decoding,
         )
         result = evaluate_model(
             translator,

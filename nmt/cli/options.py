@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -106,39 +105,11 @@ Split = Annotated[str, option("Text to translate: test, valid or a locator.", "T
 Quiet = Annotated[bool, option("Print only errors on stderr.", "", "--quiet", "-q")]
 BeamSize = Annotated[int | None, _search_option("Beam size; 1 is greedy search.", "N", min=1)]
 LengthPenalty = Annotated[float | None, _search_option("Length penalty of Wu et al. 2016, eq. 14.", "ALPHA", min=0)]
-CoveragePenalty = Annotated[float | None, _search_option("Coverage penalty of the same equation.", "BETA", min=0)]
-NONE = "none"
-"""The value that switches a setting off; without the option the recipe's setting applies."""
-
-
-def number_or(word: str, read: Callable[[str], Any], least: float) -> Callable[[str], Any]:
-    """A parser for an option that takes a number or a word."""
-
-    def value(text: str) -> Any:
-        if text == word:
-            return word
-        try:
-            number = read(text)
-        except ValueError:
-            number = math.nan
-        if not number >= least:
-            raise typer.BadParameter(f"'{text}' is neither a number from {least} up nor '{word}'.")
-        return number
-
-    return value
-
-
-Horizon = Annotated[
-    Any, _search_option("Look N tokens ahead for a better hypothesis.", "N|none", parser=number_or(NONE, int, 1))
+MbrSamples = Annotated[int | None, _search_option("Draw N; take the one most like all (MBR).", "N", "--mbr", min=1)]
+DecodingSettings = Annotated[
+    list[str] | None,
+    _search_option("Change one setting, such as decoding.horizon=2; may be repeated.", "KEY=VALUE", "--set"),
 ]
-Prune = Annotated[
-    Any, _search_option("Drop hypotheses this far below the best.", "NATS|none", parser=number_or(NONE, float, 0))
-]
-MbrSamples = Annotated[
-    Any,
-    _search_option("Draw N; take the one most like all (MBR).", "N|none", "--mbr", parser=number_or(NONE, int, 1)),
-]
-MaxRatio = Annotated[float | None, _search_option("Longest output, as a multiple of the source.", "RATIO")]
 ReplaceUnknown = Annotated[
     bool, option("Replace each unknown word (⁇) by its aligned source word.", "", "--replace-unknown", panel="Search")
 ]
@@ -236,36 +207,43 @@ def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace
     return {} if lexicon is None else read_lexicon(lexicon)
 
 
-def refuse_search(way: str, options: Mapping[str, object | None]) -> None:
-    """Raise UsageError if an option of another search is given beside one that draws translations (`sample` or `mbr`)."""
-    for name, value in options.items():
-        if value is not None:
-            raise UsageError(f"--{way} draws translations and searches for none: leave out --{name}.")
+def decoding_settings(overrides: Sequence[str] | None, **flags: object) -> dict[str, Any]:
+    """The options of decoding that `--set decoding.KEY=VALUE` changes, and those of flags that are given. Raises UsageError."""
+    from nmt.recipe import parse_overrides
+
+    sections = parse_overrides(overrides or ())
+    settings = sections.pop("decoding", {})
+    if sections or not isinstance(settings, dict):
+        raise UsageError("--set changes settings of decoding here: write --set decoding.KEY=VALUE.")
+    settings |= {name: value for name, value in flags.items() if value is not None}
+    if settings.get("mbr_samples") is not None and "beam_size" in settings:
+        raise UsageError("--mbr draws translations and searches for none: leave out --beam-size.")
+    return settings
 
 
 def build_translator(
     bundles: Sequence[Bundle],
+    /,
     *,
     precision: PrecisionName = "fp32",
-    decoding: dict[str, Any] | None = None,
-    window: int | None = None,
+    shortlist: Path | str | None = None,
     **options: Any,
 ) -> Translator:
-    """Build a translator with the decoding settings of the first model's recipe, changed by those given.
+    """Build a translator with options of decoding, on all threads of a CPU, with a window that fits the device.
 
-    A setting of None keeps the recipe's, NONE is null. Unless given, the beam size or the number of samples is at least `n_best`.
-    Without a window, it is that of the device. Raises UsageError or DataError.
+    Unless given, the beam size or the number of samples is at least `n_best`. Raises UsageError or DataError.
     """
     import torch
 
+    from nmt.decoding.packed import PackedModels
     from nmt.decoding.translator import Translator
-    from nmt.recipe import change_decoding
 
-    settings = {key: None if value == NONE else value for key, value in (decoding or {}).items() if value is not None}
-    if settings.get("beam_size", settings.get("mbr_samples")) is None:
-        changed = change_decoding(bundles[0].recipe.decoding, settings, "Options")
-        settings |= changed.wide_enough(options.get("n_best", 1))
-    if next(bundles[0].model.parameters()).device.type == "cpu":
-        processes = torch.get_num_threads()
-        options, window = {"processes": processes, **options}, window or WINDOW * processes
-    return Translator(bundles, decoding=settings, precision=precision, window=window or GPU_WINDOW, **options)
+    on_cpu = next(bundles[0].model.parameters()).device.type == "cpu"
+    processes = torch.get_num_threads() if on_cpu else 1
+    options = {"processes": processes, **options}
+    if options.get("window") is None:
+        options["window"] = WINDOW * processes if on_cpu else GPU_WINDOW
+    models = PackedModels.of(bundles, shortlist=shortlist, precision=precision)
+    if options.get("beam_size") is None and options.get("mbr_samples") is None:
+        options |= models.settings.wide_enough(options.get("n_best", 1))
+    return Translator(models, **options)

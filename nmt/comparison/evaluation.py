@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 
@@ -13,7 +13,6 @@ from nmt.comparison.measure import WithProgress, forced_error_rate
 from nmt.comparison.translation_scores import Evaluation
 from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.loading import Folder, load
-from nmt.decoding.options import Options
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
@@ -32,7 +31,7 @@ def evaluate(
     bootstrap: int = 1000,
     device: str | torch.device = "auto",
     progress: WithProgress[Any] = lambda items, _, __: iter(items),
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Evaluation:
     """Translate a corpus, and score the translations: BLEU, chrF and TER by sacreBLEU, as `nmt evaluate` does.
 

@@ -14,7 +14,7 @@ from nmt.alignment.weights import AlignmentWeights
 from nmt.data.batching import pad
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.minimum_bayes_risk import most_expected
-from nmt.decoding.options import TranslationSettings
+from nmt.decoding.options import DecodingOptions
 from nmt.decoding.unknown import UnknownWords
 from nmt.fast import pack_search
 from nmt.runtime.device import threads_for, torch_defaults
@@ -57,7 +57,7 @@ class BatchDecoder:
         ensemble: Ensemble,
         source: Subwords,
         target: Subwords,
-        settings: TranslationSettings,
+        settings: DecodingOptions,
         tags: Sequence[Sequence[int]],
         unwritten: tuple[int, ...],
     ) -> None:
@@ -71,9 +71,9 @@ class BatchDecoder:
             unwritten: target tokens that no translation has.
         """
         self.ensemble, self.target, self.settings, self.tags = ensemble, target, settings, tags
-        decoding, lexicon = settings.decoding, settings.replace_unknown
+        lexicon = settings.replace_unknown
         self.unknown = None if lexicon is None else UnknownWords(source, target, lexicon)
-        self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
+        self.penalties = Penalties(settings.length_penalty, settings.coverage_penalty)
         self.draws, self.hypotheses = settings.draws, settings.hypotheses
         self.chooses_by_risk = self.draws is not None and settings.sampling is None
         self.searching = pack_search(Search(_search_options(settings, unwritten, ensemble.device)))
@@ -89,7 +89,7 @@ class BatchDecoder:
             ]
             memory = ensemble.encode(sources)
             # 10 and the end mark more
-            lengths = [int(settings.decoding.max_ratio * len(sentence.ids[0])) + 11 for sentence in sentences]
+            lengths = [int(settings.max_ratio * len(sentence.ids[0])) + 11 for sentence in sentences]
             start = ensemble.step, ensemble.start(memory), memory, torch.tensor(lengths)
             mask = sources[0] != PAD
             if self.draws is None:
@@ -108,7 +108,7 @@ class BatchDecoder:
             for sentence, each in zip(sentences, n_best_lists, strict=True)
         ]
         if self.chooses_by_risk:
-            written = [most_expected(each, settings.n_best, settings.decoding.mbr_beta) for each in written]
+            written = [most_expected(each, settings.n_best, settings.mbr_beta) for each in written]
         alignments = self._alignments(sentences, [[item for item, _ in each] for each in written])
         return [
             [
@@ -179,16 +179,16 @@ class BatchDecoder:
         return alignments
 
 
-def _search_options(settings: TranslationSettings, unwritten: tuple[int, ...], device: torch.device) -> SearchOptions:
+def _search_options(settings: DecodingOptions, unwritten: tuple[int, ...], device: torch.device) -> SearchOptions:
     """How to search, or to sample: each sample is a beam of its own."""
-    decoding, draws = settings.decoding, settings.draws or Sampling()
+    draws = settings.draws or Sampling()
     return SearchOptions(
-        beam_size=1 if settings.draws else decoding.beam_size,
+        beam_size=1 if settings.draws else settings.beam_size,
         n_best=1 if settings.draws else settings.n_best,
-        length_penalty=decoding.length_penalty,
-        coverage_penalty=decoding.coverage_penalty,
-        horizon=decoding.horizon,
-        prune=decoding.prune,
+        length_penalty=settings.length_penalty,
+        coverage_penalty=settings.coverage_penalty,
+        horizon=settings.horizon,
+        prune=settings.prune,
         temperature=draws.temperature,
         top_k=draws.top_k,
         bos=BOS,

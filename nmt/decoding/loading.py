@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Any, Literal
 
 import torch
 
 from nmt.bundle.folder import Bundle, choose_attention
 from nmt.bundle.places import find_model
-from nmt.decoding.options import CallOptions
 from nmt.decoding.packed import PackedModels
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
@@ -33,7 +32,7 @@ def load(
     head: int | None = None,
     shortlist: Shortlist | str | Path | None = None,
     precision: DecodingPrecision | Literal["auto"] = "fp32",
-    **options: Unpack[CallOptions],
+    **options: Any,
 ) -> Translator:
     """Load a model, or an ensemble of several.
 
@@ -54,40 +53,11 @@ def load(
             recipe's `alignment_layer`.
         head: the head of that layer, from 1. Default: the mean of its heads; if no layer is given either, the recipe's
             `alignment_head`.
-        beam_size: hypotheses per sentence that search keeps; 1 is greedy search. Default: that of the (first) model's
-            recipe, as for the next eight.
-        length_penalty: alpha of Wu et al. 2016, eq. 14.
-        coverage_penalty: beta of the same equation.
-        max_ratio: longest output, as a multiple of the source length in tokens, plus 10.
-        horizon: stop a search that no hypothesis could win by ending within so many tokens; None never does.
-        prune: drop hypotheses that are so many nats less probable than the best; None drops none.
-        mbr_samples: minimum Bayes risk decoding: draw so many translations and take the one most like all of them by chrF, or
-            the `n_best` most like them; scores stay those of the model. None, or a beam size alone, is beam search.
-        mbr_temperature: their softmax temperature.
-        mbr_beta: beta of chrF there; smaller values make translations shorter.
-        decoding: a `DecodingConfig`, which replaces these settings of the recipe, or a dict, which changes some of them.
-        n_best: most hypotheses per line, up to the beam size or the number of samples; with `sampling`, that number. Default: 1.
-        alignments: whether hypotheses carry their alignment. Default: True.
-        posterior: whether the alignment is the posterior given the target tokens (see `posterior_alignment`), not the
-            attention; it takes a second pass with many output layers per token. Default: False.
-        replace_unknown: translations of source words, to replace unknown tokens of the output. Each is replaced by the
-            translation of the source word with the largest attention weight, or by that word itself if it has no translation;
-            `{}` copies all. Default: None, unknown tokens stay as SentencePiece's mark `⁇`.
         shortlist: which target tokens may translate which source tokens of the first model: a `Shortlist`, or a file written
             by `nmt shortlist`. Default: None, all tokens.
         precision: precision of matrix products: `fp32`, `bf16`, `fp16` (on GPUs), `int8` (on CPUs), or `auto`, which is bf16
             where that is faster and fp16 on older GPUs. Probabilities are always fp32. Default: `fp32`.
-        batch_tokens: source tokens per batch times the beam size, padding included; more is faster and takes more memory.
-            Default: None, which is 8192, and 65536 for search on a GPU.
-        window: number of lines that are read ahead and sorted by length; 1 translates each line before reading the next.
-            Default: 2000.
-        max_source: longest source in tokens; longer lines are translated in parts. Default: 500.
-        processes: most processes that decode batches in parallel, with one thread each; each needs working memory of its
-            own. Default: 1.
-        split_sentences: whether each sentence of a line is translated by itself, for models of single sentences. Scores,
-            hypotheses and alignments are those of the line. Default: False.
-        sampling: draw translations at random in this way. Default: None, beam search.
-        to: the language to translate to, of a model with several (`to="gn"`). Default: None, the only one.
+        options: those of `nmt.DecodingOptions`: `beam_size=10`, `n_best=3`, `to="de"`, ...; `help(nmt.DecodingOptions)` lists them.
 
     Raises:
         DataError: a folder is not a model or is damaged or cannot be downloaded, or the target vocabularies differ.

@@ -1,174 +1,121 @@
-"""The options and inputs of a translator, and their checks, which raise UsageError with one sentence."""
+"""The options of a translator, and the checks of its inputs, which raise UsageError with one clear message."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from numbers import Integral
-from pathlib import Path
-from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
+from typing import Annotated, Any, TypeGuard, TypeVar
 
-from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.unknown import Lexicon
+from pydantic import BeforeValidator
+
 from nmt.errors import UsageError
 from nmt.recipe import DecodingConfig, change_decoding
-from nmt.runtime.arguments import as_path, check_counts, check_flags, described
-from nmt.runtime.device import DecodingPrecision
+from nmt.recipe.section import Size
+from nmt.runtime.arguments import described
 from nmt.runtime.wording import did_you_mean
 from nmt.search.sampling import Sampling
-from nmt.text.subwords import Subwords
 
-ItemT = TypeVar("ItemT")
+InputT = TypeVar("InputT")
 
 Pair = tuple[str, str | Sequence[int]]
 """A source and its translation, as text or as token ids."""
 
 
-class CallOptions(TypedDict, total=False):
-    """The options that `nmt.load` and each call of a `Translator` take, described at `nmt.load`."""
-
-    beam_size: int
-    length_penalty: float
-    coverage_penalty: float
-    max_ratio: float
-    horizon: int | None
-    prune: float | None
-    mbr_samples: int | None
-    mbr_temperature: float
-    mbr_beta: float
-    decoding: DecodingConfig | Mapping[str, Any] | None
-    n_best: int
-    sampling: Sampling | None
-    alignments: bool
-    posterior: bool
-    replace_unknown: Lexicon | None
-    batch_tokens: int | None
-    window: int
-    max_source: int
-    processes: int
-    split_sentences: bool
-    to: str | None
+def as_sampling(value: object) -> object:
+    """A Sampling that is given as a dict of its settings, or the value itself."""
+    try:
+        return Sampling(**value) if isinstance(value, dict) else value
+    except TypeError:
+        raise ValueError("it has a temperature, top_k and seed, which are numbers") from None
 
 
-class Options(CallOptions, total=False):
-    """All options of a `Translator`. The last ones decide how weights are packed, so a call cannot change them."""
+class DecodingOptions(DecodingConfig):
+    """The options of `nmt.load`, of each call of a `Translator`, and of `nmt translate --set decoding.KEY=VALUE`.
 
-    shortlist: Shortlist | str | Path | None
-    precision: DecodingPrecision | Literal["auto"]
-
-
-@dataclass(frozen=True)
-class TranslationSettings:
-    """What a call may change, checked: each field is an option of `nmt.load`.
-
-    Raises:
-        UsageError: a value is out of range.
+    The first ones are settings of the recipe, and their defaults are those of the (first) model's recipe.
     """
 
-    decoding: DecodingConfig
-    n_best: int = 1
-    sampling: Sampling | None = None
+    n_best: Size = 1
+    """Most hypotheses per line, up to the beam size or the number of samples; with `sampling`, that number."""
+    sampling: Annotated[Sampling | None, BeforeValidator(as_sampling)] = None
+    """Draw translations at random in this way, such as `nmt.Sampling(top_k=10)`. None is beam search."""
     alignments: bool = True
+    """Whether hypotheses carry their alignment."""
     posterior: bool = False
-    replace_unknown: Lexicon | None = None
-    batch_tokens: int | None = None
-    window: int = 2000
-    max_source: int = 500
-    processes: int = 1
+    """Whether the alignment is the posterior given the target tokens (see `posterior_alignment`), not the attention; it takes a second
+    pass with many output layers per token."""
+    replace_unknown: dict[str, str] | None = None
+    """Translations of source words, to replace unknown tokens of the output. Each is replaced by the translation of the source word with
+    the largest attention weight, or by that word itself if it has none; `{}` copies all. None keeps SentencePiece's mark `⁇`."""
+    batch_tokens: Size | None = None
+    """Source tokens per batch times the beam size, padding included; more is faster and takes more memory. None is 8192, and 65536 for
+    search on a GPU."""
+    window: Size = 2000
+    """Number of lines that are read ahead and sorted by length; 1 translates each line before reading the next."""
+    max_source: Size = 500
+    """Longest source in tokens; longer lines are translated in parts, and hypothesis n joins number n of each part."""
+    processes: Size = 1
+    """Most processes that decode batches in parallel, with one thread each; each needs working memory of its own. Only the main thread
+    starts them."""
     split_sentences: bool = False
+    """Whether each sentence of a line is translated by itself, for models of single sentences. Scores, hypotheses and alignments are
+    those of the line."""
     to: str | None = None
-
-    def __post_init__(self) -> None:
-        counts = {name: getattr(self, name) for name in _COUNTS}
-        check_counts(counts if self.batch_tokens is None else counts | {"batch_tokens": self.batch_tokens})
-        check_flags({name: getattr(self, name) for name in _FLAGS})
-        if self.n_best > self.hypotheses and self.draws:
-            raise UsageError(f"n_best must be at most mbr_samples, which is {self.hypotheses}, but is {self.n_best}.")
-        _check_lexicon(self.replace_unknown)
-        if self.to is not None and not isinstance(self.to, str):
-            raise UsageError(f"to must be the code of a language, such as 'gn', but is {described(self.to)}.")
+    """The language to translate to, of a model with several (`to="gn"`). None is the only one."""
 
     @property
     def draws(self) -> Sampling | None:
         """How translations are drawn at random, to return them or to choose among them; None for beam search."""
-        if self.sampling is None and self.decoding.mbr_samples is not None:
-            return Sampling(self.decoding.mbr_temperature)
+        if self.sampling is None and self.mbr_samples is not None:
+            return Sampling(self.mbr_temperature)
         return self.sampling
 
     @property
     def hypotheses(self) -> int:
         """How many hypotheses a sentence has at a time."""
-        return self.decoding.hypotheses if self.sampling is None else self.n_best
+        return super().hypotheses if self.sampling is None else self.n_best
 
-    def changed(self, options: Mapping[str, Any]) -> TranslationSettings:
-        """The same settings but for some options. Raises UsageError for one that does not exist or is out of range."""
-        _check_names(options)
-        sampling = options.get("sampling")
-        if sampling is not None and not isinstance(sampling, Sampling):
-            example = "nmt.Sampling(top_k=10)"
-            raise UsageError(f"sampling must be a Sampling, such as {example}, but is {described(sampling)}.")
-        single = {name: value for name, value in options.items() if name in DecodingConfig.model_fields}
-        others = {name: value for name, value in options.items() if name not in single}
-        decoding = _override(_override(self.decoding, others.pop("decoding", None)), single or None)
-        return replace(self, decoding=decoding, **others)
+    def changed(self, options: Mapping[str, Any]) -> DecodingOptions:
+        """The same options with some changed; `decoding` is a `DecodingConfig`, or a dict of several options.
 
-
-_COUNTS = ("n_best", "window", "max_source", "processes")
-_FLAGS = ("alignments", "posterior", "split_sentences")
-
-
-def _check_names(names: Iterable[str]) -> None:
-    """Raise UsageError for names that are not options of a call."""
-    for name in names:
-        if name in CallOptions.__annotations__:
-            continue
-        if name in Options.__annotations__:
-            raise UsageError(f"{name} decides how the weights are packed, once: give it to nmt.load.")
-        raise UsageError(f"There is no option '{name}'{did_you_mean(name, Options.__annotations__)}")
+        Raises UsageError for an option that does not exist or is out of range.
+        """
+        changes = {**options}
+        decoding = changes.pop("decoding", None)
+        if not isinstance(decoding, DecodingConfig | Mapping | None):
+            raise UsageError(f'decoding must be settings such as {{"beam_size": 3}}, but is {described(decoding)}.')
+        changes = {**dict(decoding or {}), **changes}
+        for name in changes:
+            if name in ("shortlist", "precision"):
+                raise UsageError(f"{name} decides how the weights are packed, once: give it to nmt.load.")
+            if name not in type(self).model_fields:
+                raise UsageError(f"There is no option '{name}'{did_you_mean(name, type(self).model_fields)}")
+        changed = change_decoding(self, changes, "Options")
+        if changed.draws is not None and changed.n_best > changed.hypotheses:
+            limit = changed.hypotheses
+            raise UsageError(f"n_best must be at most mbr_samples, which is {limit}, but is {changed.n_best}.")
+        return changed
 
 
-def _override(own: DecodingConfig, decoding: object) -> DecodingConfig:
-    """Replace all of a model's decoding settings (by a DecodingConfig) or some of them (by a mapping). Raises UsageError."""
-    if decoding is None or isinstance(decoding, DecodingConfig):
-        return decoding or own
-    if isinstance(decoding, Mapping):
-        return change_decoding(own, decoding, "Options")
-    raise UsageError(f'decoding must be settings such as {{"beam_size": 3}}, but is {described(decoding)}.')
+# `help` does not show what stands below a field.
+DecodingOptions.__doc__ = f"{DecodingOptions.__doc__}\n    Attributes:\n" + "".join(
+    f"        {name}: {' '.join((field.description or '').split())}\n"
+    for name, field in DecodingOptions.model_fields.items()
+)
 
 
-def as_shortlist(shortlist: object, source: Subwords, target: Subwords) -> Shortlist | None:
-    """Load the shortlist if it is given as a file. Raises UsageError and DataError."""
-    if shortlist is None or isinstance(shortlist, Shortlist):
-        return shortlist
-    return Shortlist.load(as_path(shortlist, "shortlist"), source, target)
-
-
-def _check_lexicon(lexicon: object) -> None:
-    """Raise UsageError unless the lexicon is None or a mapping of words to words."""
-    if lexicon is None:
-        return
-    if not isinstance(lexicon, Mapping):
-        raise UsageError(
-            f"replace_unknown must be a dict of source words and their translations ({{}} copies them all), "
-            f"but is {described(lexicon)}."
-        )
-    for word in (*lexicon, *lexicon.values()):
-        if not isinstance(word, str):
-            raise UsageError(f"replace_unknown must have a str for each word, but has {described(word)}.")
-
-
-def checked_items(items: object, check: Callable[[int, object], ItemT], expected: str) -> Iterable[ItemT]:
-    """Check the items of an iterable: those of a list at once, of any other as they are read, since it may exceed memory.
+def checked_inputs(inputs: object, check: Callable[[int, object], InputT], expected: str) -> Iterable[InputT]:
+    """Check lines or pairs: those of a list at once, of any other iterable as they are read, since it may exceed memory.
 
     Args:
-        items: the iterable.
-        check: returns an item, given its number from 1, or raises UsageError.
-        expected: what was expected, the start of the error message if `items` is not iterable.
+        inputs: the iterable.
+        check: returns a line or pair, given its number from 1, or raises UsageError.
+        expected: what was expected, the start of the error message if `inputs` is not iterable.
     """
-    if not isinstance(items, Iterable) or isinstance(items, str | bytes | bytearray):
-        raise UsageError(f"{expected}, but got {described(items)}.")
-    checked = (check(number, item) for number, item in enumerate(items, start=1))
-    return list(checked) if isinstance(items, list | tuple) else checked
+    if not isinstance(inputs, Iterable) or isinstance(inputs, str | bytes | bytearray):
+        raise UsageError(f"{expected}, but got {described(inputs)}.")
+    checked = (check(number, value) for number, value in enumerate(inputs, start=1))
+    return list(checked) if isinstance(inputs, list | tuple) else checked
 
 
 def as_line(number: int, line: object) -> str:

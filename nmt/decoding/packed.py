@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.members import Member, checked_members, is_tagged, language_tag, tags_among_targets
-from nmt.decoding.options import TranslationSettings, as_shortlist
+from nmt.decoding.options import DecodingOptions
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import UsageError
 from nmt.model.interface import device_of
-from nmt.recipe import DecodingConfig
-from nmt.runtime.arguments import check_choice
+from nmt.runtime.arguments import as_path, check_choice
 from nmt.runtime.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
 from nmt.text.normalization import Normalizer
 
@@ -27,7 +26,7 @@ class PackedModels:
     normalizers: tuple[Normalizer, ...]
     """What brings text into the form that each member was trained on."""
     ensemble: Ensemble
-    settings: TranslationSettings
+    settings: DecodingOptions
     chooses_attention: bool = False
     """Whether a layer or head was chosen as the alignment of a Transformer."""
     reload: Callable[[], PackedModels] | None = None
@@ -57,15 +56,17 @@ class PackedModels:
         decoding_precision = choose_precision(precision, device)
         for member in checked:
             check_precision(decoding_precision, member.model, device)
+        if shortlist is not None and not isinstance(shortlist, Shortlist):
+            shortlist = Shortlist.load(as_path(shortlist, "shortlist"), first.source, first.target)
         ensemble = Ensemble(
             [member.model for member in checked],
             same_source=len({(member.source.fingerprint, is_tagged(member)) for member in checked}) == 1,
             precision=decoding_precision,
-            shortlist=as_shortlist(shortlist, first.source, first.target),
+            shortlist=shortlist,
         )
         recipes = [member.recipe for member in checked]
         normalizers = tuple(Normalizer("none" if own is None else own.data.normalization) for own in recipes)
-        settings = TranslationSettings(DecodingConfig() if recipes[0] is None else recipes[0].decoding)
+        settings = DecodingOptions() if recipes[0] is None else DecodingOptions(**dict(recipes[0].decoding))
         unwritten = tags_among_targets(first)
         return cls(checked, normalizers, ensemble, settings, chooses_attention, unwritten=unwritten)
 

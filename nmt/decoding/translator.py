@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from itertools import chain, count, islice, repeat
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Unpack, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -26,12 +26,11 @@ from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.halving import Halving
 from nmt.decoding.members import Member, PlainMember
 from nmt.decoding.options import (
-    CallOptions,
+    DecodingOptions,
     Pair,
-    TranslationSettings,
     as_line,
     as_pair,
-    checked_items,
+    checked_inputs,
     is_pair,
 )
 from nmt.decoding.packed import PackedModels
@@ -98,7 +97,7 @@ LineT = TypeVar("LineT", _Line, _ScoredPair)
 ResultT = TypeVar("ResultT")
 
 
-def _reloaded(kind: type[Translator], reload: Callable[[], PackedModels], settings: TranslationSettings) -> Translator:
+def _reloaded(kind: type[Translator], reload: Callable[[], PackedModels], settings: DecodingOptions) -> Translator:
     """A translator in another process, which loads the models itself."""
     return kind(replace(reload(), settings=settings))
 
@@ -116,14 +115,15 @@ class Translator:
         *,
         shortlist: Shortlist | str | Path | None = None,
         precision: DecodingPrecision | Literal["auto"] = "fp32",
-        **options: Unpack[CallOptions],
+        **options: Any,
     ) -> None:
         """Check the options and copy the models, on the device where they are.
 
         Args:
             members: bundles with the same target vocabulary; their source subwords may differ. `PackedModels` are shared as
                 they are, without the next two options.
-            shortlist: this and all other options are described at `nmt.load`.
+            shortlist, precision: as for `nmt.load`.
+            options: those of `DecodingOptions`.
 
         Raises:
             DataError: the target vocabularies differ, or the shortlist file cannot be used.
@@ -156,7 +156,7 @@ class Translator:
         """The language that was chosen to translate to; None if none was."""
         return self._settings.to
 
-    def with_options(self, **options: Unpack[CallOptions]) -> Translator:
+    def with_options(self, **options: Any) -> Translator:
         """The same models with some options changed, at once: nothing is loaded or packed again.
 
         Raises:
@@ -164,7 +164,7 @@ class Translator:
         """
         return type(self)(self._models.changed(options))
 
-    def _called(self, options: CallOptions) -> Translator:
+    def _called(self, options: dict[str, Any]) -> Translator:
         """This translator for a call. Raises UsageError, also if it is not known to which language it is to translate."""
         translator = self.with_options(**options) if options else self
         if translator._is_undecided:
@@ -199,28 +199,28 @@ class Translator:
         return cls(member, decoding=decoding, alignments=alignments, precision=precision)
 
     @overload
-    def translate(  # type: ignore[overload-overlap] # a str is no iterable here
-        self, lines: str, *, first_line: int = 1, show_progress: bool = False, **options: Unpack[CallOptions]
+    def translate(
+        self, lines: str, *, first_line: int = 1, show_progress: bool = False, **options: Any
     ) -> Translation: ...
     @overload
     def translate(
-        self, lines: list[str], *, first_line: int = 1, show_progress: bool = False, **options: Unpack[CallOptions]
+        self, lines: list[str], *, first_line: int = 1, show_progress: bool = False, **options: Any
     ) -> list[Translation]: ...
     @overload
-    def translate(  # type: ignore[overload-overlap] # nor here
+    def translate(
         self,
         lines: str | list[str],
         *,
         first_line: int = 1,
         show_progress: bool = False,
-        **options: Unpack[CallOptions],
+        **options: Any,
     ) -> Translation | list[Translation]: ...
     @overload
     def translate(
-        self, lines: Iterable[str], *, first_line: int = 1, show_progress: bool = False, **options: Unpack[CallOptions]
+        self, lines: Iterable[str], *, first_line: int = 1, show_progress: bool = False, **options: Any
     ) -> list[Translation]: ...
     def translate(
-        self, lines: object, *, first_line: int = 1, show_progress: bool = False, **options: Unpack[CallOptions]
+        self, lines: object, *, first_line: int = 1, show_progress: bool = False, **options: Any
     ) -> Translation | list[Translation]:
         """Translate a sentence, or several.
 
@@ -234,7 +234,7 @@ class Translator:
             lines: a str, which is one sentence, or an iterable of lines. More lines than fit the memory: `stream`.
             first_line: the number of the first line, for warnings and samples.
             show_progress: whether a bar on stderr shows how far a long list is, if stderr is a terminal.
-            options: options of `nmt.load`, for this call only; all but `precision` and `shortlist`.
+            options: those of `DecodingOptions`, for this call only.
 
         Returns:
             A `Translation` for a str; else a list of them, in the order of the lines.
@@ -246,12 +246,10 @@ class Translator:
         if isinstance(lines, str):
             [translation] = translator._translate([lines], first_line)
             return translation
-        items = checked_items(lines, as_line, "translate takes a str, which is one sentence, or an iterable of them")
-        return list(_watched(translator._translate(items, first_line), "translating", lines, show=show_progress))
+        inputs = checked_inputs(lines, as_line, "translate takes a str, which is one sentence, or an iterable of them")
+        return list(_watched(translator._translate(inputs, first_line), "translating", lines, show=show_progress))
 
-    def stream(
-        self, lines: Iterable[str], *, first_line: int = 1, **options: Unpack[CallOptions]
-    ) -> Iterator[Translation]:
+    def stream(self, lines: Iterable[str], *, first_line: int = 1, **options: Any) -> Iterator[Translation]:
         """Translate lines as they are read, in their order.
 
             with open("news.en") as lines:
@@ -262,18 +260,14 @@ class Translator:
 
         Args and errors are those of `translate`.
         """
-        items = checked_items(lines, as_line, "stream takes an iterable of lines, each a str")
-        return self._called(options)._translate(items, first_line)
+        inputs = checked_inputs(lines, as_line, "stream takes an iterable of lines, each a str")
+        return self._called(options)._translate(inputs, first_line)
 
     @overload
-    def score(self, pairs: Pair, *, show_progress: bool = False, **options: Unpack[CallOptions]) -> Translation: ...
+    def score(self, pairs: Pair, *, show_progress: bool = False, **options: Any) -> Translation: ...
     @overload
-    def score(
-        self, pairs: Iterable[Pair], *, show_progress: bool = False, **options: Unpack[CallOptions]
-    ) -> list[Translation]: ...
-    def score(
-        self, pairs: object, *, show_progress: bool = False, **options: Unpack[CallOptions]
-    ) -> Translation | list[Translation]:
+    def score(self, pairs: Iterable[Pair], *, show_progress: bool = False, **options: Any) -> list[Translation]: ...
+    def score(self, pairs: object, *, show_progress: bool = False, **options: Any) -> Translation | list[Translation]:
         """Score known translations by forced decoding: log-probability, score and alignment.
 
             translator.score(("A cat.", "Eine Katze.")).hypotheses[0].log_probability
@@ -286,7 +280,7 @@ class Translator:
             pairs: a pair (source, target) or an iterable of pairs. A target is text, which the target subwords split, or a
                 list of token ids. More pairs than fit the memory: `stream_scores`.
             show_progress: as for `translate`.
-            options: options of `nmt.load`, for this call only.
+            options: as for `translate`.
 
         Returns:
             A `Translation` for a single pair; else a list of them, in the order of the pairs.
@@ -299,27 +293,23 @@ class Translator:
         if is_pair(pairs):
             [translation] = translator._score([as_pair(1, pairs)])
             return translation
-        items = checked_items(pairs, as_pair, "score takes a pair (source, target) or an iterable of them")
-        return list(_watched(translator._score(items), "scoring", pairs, show=show_progress))
+        inputs = checked_inputs(pairs, as_pair, "score takes a pair (source, target) or an iterable of them")
+        return list(_watched(translator._score(inputs), "scoring", pairs, show=show_progress))
 
-    def stream_scores(self, pairs: Iterable[Pair], **options: Unpack[CallOptions]) -> Iterator[Translation]:
+    def stream_scores(self, pairs: Iterable[Pair], **options: Any) -> Iterator[Translation]:
         """Score pairs as they are read, in their order.
 
         Args and errors are those of `score`.
         """
         expected = "stream_scores takes an iterable of pairs (source, target)"
-        items = checked_items(pairs, as_pair, expected)
-        return self._called(options)._score(items)
+        inputs = checked_inputs(pairs, as_pair, expected)
+        return self._called(options)._score(inputs)
 
     @overload
-    def align(self, pairs: Pair, *, show_progress: bool = False, **options: Unpack[CallOptions]) -> Translation: ...
+    def align(self, pairs: Pair, *, show_progress: bool = False, **options: Any) -> Translation: ...
     @overload
-    def align(
-        self, pairs: Iterable[Pair], *, show_progress: bool = False, **options: Unpack[CallOptions]
-    ) -> list[Translation]: ...
-    def align(
-        self, pairs: Any, *, show_progress: bool = False, **options: Unpack[CallOptions]
-    ) -> Translation | list[Translation]:
+    def align(self, pairs: Iterable[Pair], *, show_progress: bool = False, **options: Any) -> list[Translation]: ...
+    def align(self, pairs: Any, *, show_progress: bool = False, **options: Any) -> Translation | list[Translation]:
         """Align known translations, by the posterior: `score` with `posterior=True`.
 
             sorted(translator.align(("A cat.", "Eine Katze.")).links)  # [(0, 0), (1, 1)]

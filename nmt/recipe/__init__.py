@@ -50,6 +50,7 @@ from nmt.recipe.loading import (
     leaves_data_open,
     load_recipe,
     parse_filters,
+    parse_overrides,
     parse_recipe,
     recorded_choices,
 )
@@ -184,6 +185,7 @@ __all__ = [
     "leaves_data_open",
     "load_recipe",
     "parse_filters",
+    "parse_overrides",
     "parse_recipe",
     "parse_yaml",
     "put",

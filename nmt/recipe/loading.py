@@ -14,7 +14,6 @@ from nmt.recipe.data import DataConfig, FiltersConfig
 from nmt.recipe.dotted import leaves, put, value_at
 from nmt.recipe.messages import describe_errors, name_type
 from nmt.recipe.schema import Recipe
-from nmt.recipe.scoring import DecodingConfig
 from nmt.recipe.section import SectionT
 from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
@@ -210,7 +209,7 @@ def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
     return _validated(Recipe, tree, where)
 
 
-def change_decoding(decoding: DecodingConfig, settings: Mapping[str, Any], where: str) -> DecodingConfig:
+def change_decoding(decoding: SectionT, settings: Mapping[str, Any], where: str) -> SectionT:
     """Change some decoding settings; a beam size alone asks for beam search. Raises UsageError naming every wrong key.
 
     Args:
@@ -219,8 +218,10 @@ def change_decoding(decoding: DecodingConfig, settings: Mapping[str, Any], where
         where: their name in error messages.
     """
     search = {"mbr_samples": None} if "beam_size" in settings else {}
-    changed = {**decoding.model_dump(mode="json"), **search, **settings}
-    return _validated(DecodingConfig, changed, where, within=("decoding",))
+    try:
+        return type(decoding).model_validate({**dict(decoding), **search, **settings})
+    except ValidationError as error:
+        raise UsageError(f"{where}: {describe_errors(error.errors(), ('decoding',))}") from None
 
 
 def parse_filters(settings: Mapping[str, Any], where: str) -> FiltersConfig:
@@ -261,6 +262,14 @@ def _differences(one: Any, other: Any, at: str = "") -> list[str]:
         keys = [*one, *(key for key in other if key not in one)]
         return [path for key in keys for path in _differences(one.get(key), other.get(key), f"{at}.{key}".lstrip("."))]
     return [] if one == other else [at]
+
+
+def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
+    """The sections of a recipe that overrides `a.b=value` set. Raises UsageError."""
+    tree: dict[str, Any] = {}
+    for override in overrides:
+        _set(tree, override)
+    return tree
 
 
 def _set(tree: dict[str, Any], override: str) -> None:

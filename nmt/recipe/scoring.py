@@ -16,6 +16,7 @@ class DecodingConfig(Section):
     """Defaults of `nmt translate` and `nmt evaluate` for this model."""
 
     beam_size: BeamSize = 5
+    """Hypotheses per sentence that search keeps; 1 is greedy search."""
     length_penalty: Penalty = 1.0
     """alpha in ((5 + |y|) / 6)^alpha (Wu et al. 2016, eq. 14); 0 ranks by log-probability."""
     coverage_penalty: Penalty = 0.0

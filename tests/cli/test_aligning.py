@@ -291,7 +291,7 @@ def test_options_that_make_no_sense_are_a_sentence(folder: Path, arguments: list
 
 
 def test_translations_come_with_a_line_of_links_each(folder: Path, tmp_path: Path) -> None:
-    arguments = ["--max-ratio", "1", "--beam-size", "3"]
+    arguments = ["--set", "decoding.max_ratio=1", "--beam-size", "3"]
     text = (folder / "text.en").read_bytes()
     output, links = tmp_path / "out.de", tmp_path / "out.align"
     good(nmt("translate", "en-de", *arguments, "-o", output, "--alignments", links, stdin=text, cwd=folder))
@@ -302,7 +302,7 @@ def test_translations_come_with_a_line_of_links_each(folder: Path, tmp_path: Pat
 
 
 def test_n_best_translations_come_with_n_lines_of_links(folder: Path, tmp_path: Path) -> None:
-    arguments = ["--max-ratio", "1", "--n-best", "3", "--alignments", tmp_path / "links"]
+    arguments = ["--set", "decoding.max_ratio=1", "--n-best", "3", "--alignments", tmp_path / "links"]
     rows = good(nmt("translate", "en-de", *arguments, stdin=b"a dog\n\nthe cat\n", cwd=folder)).splitlines()
     links = (tmp_path / "links").read_text().splitlines()
     assert len(rows) == len(links) == 9

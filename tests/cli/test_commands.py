@@ -4,17 +4,13 @@ import gzip
 import io
 import json
 import os
-import pty
-import random
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from subprocess import PIPE
 
 import pytest
 import torch
@@ -29,78 +25,8 @@ from nmt.recipe import GuidedAlignmentConfig, load_recipe, shipped_recipes
 from nmt.runtime import progress
 from nmt.text.subwords import Subwords
 from tests.bundle.test_folder import FILES, small_recipe
-from tests.commands import NMT, ROOT, Finished, Running, bad, good, nmt
-from tests.machine import needs_int8
-
-WORDS = dict(
-    zip(
-        "the dog cat bird man woman child sees hears likes old young big small red house tree today".split(),
-        "der Hund Katze Vogel Mann Frau Kind sieht hört mag alte junge große kleine rote Haus Baum heute".split(),
-        strict=True,
-    )
-)
-
-
-def write_corpus(folder: Path, pairs: int = 700) -> None:
-    """Sentences of three to six words that are translated word by word."""
-    draw = random.Random(3)
-    lines = [draw.choices(list(WORDS), k=draw.randint(3, 6)) for _ in range(pairs)]
-    for name, part in (("train", lines[40:]), ("valid", lines[:40])):
-        (folder / f"{name}.en").write_text("".join(" ".join(line) + "\n" for line in part))
-        (folder / f"{name}.de").write_text("".join(" ".join(WORDS[word] for word in line) + "\n" for line in part))
-
-
-def write_recipe(folder: Path, **data: str) -> Path:
-    tree = {
-        "name": "tiny",
-        "data": {"source": "en", "target": "de", "train": f"{folder}/train", "valid": f"{folder}/valid.{{en,de}}"}
-        | data,
-        "subwords": {"kind": "word", "size": 22, "byte_fallback": False, "joint": False},
-        "model": {
-            "embedding": 32,
-            "encoder": {"hidden": 32},
-            "attention": {"score": {"kind": "additive", "size": 32}},
-            "decoder": {"hidden": 48, "readout": {"kind": "maxout", "size": 32}},
-            "dropout": 0.0,
-        },
-        "training": {
-            "epochs": 9,
-            "batch_tokens": 256,
-            "optimizer": {"kind": "adam", "rate": 8e-3},
-            "label_smoothing": 0.0,
-            "precision": "fp32",
-            "validation": {"keep_best": 2, "every": 42},
-        },
-        "decoding": {"beam_size": 2, "max_ratio": 1.5},
-    }
-    path = folder / "tiny.yaml"
-    path.write_text(yaml.safe_dump(tree))
-    return path
-
-
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus to learn from, with two pairs that are no use: one of 100,000 words, and one of none."""
-    folder = tmp_path_factory.mktemp("corpus")
-    write_corpus(folder)
-    for side, word in (("en", "dog "), ("de", "Hund ")):
-        with (folder / f"train.{side}").open("a") as file:
-            file.write(word * 100_000 + "\n\n")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Finished]:
-    """A run folder, and the process that made it."""
-    folder = tmp_path_factory.mktemp("runs")
-    return folder / "tiny", nmt("train", write_recipe(corpus), "--out", folder / "tiny", "--threads", "1")
-
-
-@pytest.fixture(scope="session")
-def model(trained: tuple[Path, Finished]) -> Path:
-    good(trained[1])
-    return trained[0]
-
+from tests.cli.word_by_word import write_corpus, write_recipe
+from tests.commands import ROOT, Finished, Running, bad, good, nmt
 
 # --- train ------------------------------------------------------------------------------------------------------
 
@@ -219,201 +145,6 @@ def test_a_full_disk_while_saving_is_a_sentence(corpus: Path, tmp_path: Path) ->
     assert f"Cannot write {tmp_path}/run/" in bad(process.finish(), 1)
 
 
-# --- translate --------------------------------------------------------------------------------------------------
-
-UGLY = (
-    b"\xef\xbb\xbfthe dog sees the cat\n"
-    b"\n"
-    b"  \t \n"
-    b"the dog\tsees the\x00 cat\r\n"
-    b"sch\xf6n \xff\xfe\n"
-    b"\xf0\x9f\x90\xb6 \xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d \xe2\x80\xa8 \x0b\x0c \xc2\x85 x\n"
-    b"\r\n" + b"dog " * 100_000 + b"\n"
-    b"<s> </s> \xe2\x96\x81\n"
-    b"the dog sees the cat"
-)
-
-
-def test_any_bytes_give_one_line_for_each_line(model: Path) -> None:
-    arguments = ["--beam-size", "1", "--max-ratio", "0.05", "--batch-tokens", "100000", "--threads", "1"]
-    ended = nmt("translate", model, *arguments, stdin=UGLY)
-    lines = good(ended).split("\n")
-    assert len(lines) == UGLY.count(b"\n") + 2
-    assert lines.pop() == ""
-    assert [number for number, line in enumerate(lines, start=1) if not line] == [2, 3, 7]
-    assert lines[0] == lines[3] == lines[9]
-    warnings = ended.stderr.decode().splitlines()
-    assert "nmt: stdin, line 5: not valid UTF-8 (byte 0xF6), which is read as U+FFFD." in warnings
-    assert any(line.startswith("nmt: Line 8 has 100000 tokens") for line in warnings)
-    assert any("characters rarely or never: \ufffd (U+FFFD), " in line for line in warnings)
-    assert len(warnings) == 3
-
-
-def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Path, tmp_path: Path) -> None:
-    text = (corpus / "valid.en").read_bytes()
-    (tmp_path / "in.en.gz").write_bytes(gzip.compress(text))
-    assert good(nmt("translate", model, "-i", tmp_path / "in.en.gz", "-o", tmp_path / "new" / "out.de")) == ""
-    translated = (tmp_path / "new" / "out.de").read_text()
-    assert good(nmt("translate", model, stdin=text)) == translated
-    assert good(nmt("translate", model, "--horizon", "none", "--prune", "none", stdin=text)) == translated
-    assert good(nmt("translate", model, "--threads", 2, "--batch-tokens", 100, stdin=text)) == translated
-    pruned, greedy = (
-        good(nmt("translate", model, *arguments, "--scores", stdin=text))
-        for arguments in (["--prune", 0], ["--beam-size", 1])
-    )
-    assert pruned == greedy
-    reference = (corpus / "valid.de").read_text().splitlines()
-    right = sum(one == other for one, other in zip(translated.splitlines(), reference, strict=True))
-    assert right > len(reference) // 2
-
-
-@needs_int8
-def test_in_eight_bits_it_is_nearly_the_same(model: Path, corpus: Path) -> None:
-    text = (corpus / "valid.en").read_bytes()
-    full, rounded = (
-        good(nmt("translate", model, "--scores", "--precision", precision, stdin=text)).splitlines()
-        for precision in ("fp32", "int8")
-    )
-    assert len(full) == len(rounded)
-    assert full != rounded
-    same = sum(one.split("\t")[1] == other.split("\t")[1] for one, other in zip(full, rounded, strict=True))
-    assert same > 0.9 * len(full)
-
-
-def test_sentences_of_a_line_are_translated_by_themselves(model: Path, tmp_path: Path) -> None:
-    sentences = ["the dog sees the cat.", "The man sees a dog."]
-    apart = good(nmt("translate", model, stdin="\n".join(sentences).encode())).splitlines()
-    arguments = ["translate", model, "--split-sentences", "--alignments", tmp_path / "links"]
-    assert good(nmt(*arguments, stdin=f"{'  '.join(sentences)}\n\n{sentences[0]}\n".encode())).splitlines() == [
-        " ".join(filter(None, apart)),
-        "",
-        apart[0],
-    ]
-    assert len((tmp_path / "links").read_text().splitlines()) == 3
-
-
-def test_n_best_gives_n_lines_for_each_line_best_first(model: Path) -> None:
-    lines = good(nmt("translate", model, "--n-best", "3", stdin=b"the dog sees the cat\n\nthe man\n")).splitlines()
-    rows = [line.split("\t") for line in lines]
-    assert [row[0] for row in rows] == ["1"] * 3 + ["2"] * 3 + ["3"] * 3
-    for start in (0, 3, 6):
-        scores = [float(row[1]) for row in rows[start : start + 3]]
-        assert scores == sorted(scores, reverse=True)
-    assert [row[1:] for row in rows[3:6]] == [["0.0000", ""], ["-inf", ""], ["-inf", ""]]
-    assert len({row[2] for row in rows[:3]}) == 3
-
-
-def test_n_best_lists_are_written_as_a_table_or_as_objects(model: Path, tmp_path: Path) -> None:
-    text = 'the dog sees the cat\n\n"the" man\tsees\n'
-    arguments = ["translate", model, "--n-best", "2", "--beam-size", "4"]
-    plain = [line.split("\t") for line in good(nmt(*arguments, stdin=text.encode())).splitlines()]
-    table = good(nmt(*arguments, "--format", "tsv", "--alignments", tmp_path / "links", stdin=text.encode()))
-    header, *rows = [line.split("\t") for line in table.splitlines()]
-    assert header == ["line", "rank", "score", "log_probability", "text"]
-    assert [row[:2] for row in rows] == [["1", "1"], ["1", "2"], ["2", "1"], ["3", "1"], ["3", "2"]]
-    assert [[row[0], row[2], row[4]] for row in rows] == [row for row in plain if row[1] != "-inf"]
-    links = (tmp_path / "links").read_text().splitlines()
-    assert len(links) == len(rows)
-    objects = [
-        json.loads(line) for line in good(nmt(*arguments, "--format", "jsonl", stdin=text.encode())).splitlines()
-    ]
-    assert [item["line"] for item in objects] == [1, 2, 3]
-    assert [item["source"] for item in objects] == text.splitlines()
-    flat = [(item["line"], hypothesis) for item in objects for hypothesis in item["hypotheses"]]
-    assert [[str(line), f"{each['score']:.4f}", each["text"]] for line, each in flat] == [
-        [row[0], row[2], row[4]] for row in rows
-    ]
-    assert [f"{each['log_probability']:.4f}" for _, each in flat] == [row[3] for row in rows]
-    assert [" ".join(f"{i}-{j}" for i, j in each["alignment"]) for _, each in flat] == links
-    assert any(links)
-
-
-def test_samples_follow_from_their_seed_and_line(model: Path) -> None:
-    text = b"the dog sees the cat\nthe man likes the house\nthe dog sees the cat\n" * 4
-    arguments = ["translate", model, "--sample", "--temperature", "3"]
-    samples = good(nmt(*arguments, stdin=text))
-    assert good(nmt(*arguments, "--seed", 1, "--window", 1, "--batch-tokens", 50, stdin=text)) == samples
-    assert good(nmt(*arguments, "--seed", 2, stdin=text)) != samples
-    assert samples.splitlines()[0] != samples.splitlines()[2]
-    several = good(nmt(*arguments, "--n-best", 3, "--format", "tsv", stdin=text)).splitlines()[1:]
-    assert [row.split("\t")[4] for row in several[::3]] == samples.splitlines()
-    assert good(nmt(*arguments, "--top-k", 1, stdin=text)) == good(
-        nmt("translate", model, "--beam-size", 1, stdin=text)
-    )
-
-
-def test_of_samples_the_one_most_like_all_is_written(model: Path) -> None:
-    text = b"the dog sees the cat\nthe man likes the house\n"
-    drawn = good(nmt("translate", model, "--sample", "--temperature", "0.7", "--n-best", 6, stdin=text))
-    samples = [row.split("\t") for row in drawn.splitlines()]
-    written = good(nmt("translate", model, "--mbr", 6, "--temperature", "0.7", stdin=text)).splitlines()
-    for line, translation in enumerate(written, start=1):
-        assert translation in {row[2] for row in samples if row[0] == str(line)}
-    assert len(written) == 2
-    refusal = "n_best must be at most mbr_samples, which is 2, but is 3."
-    assert bad(nmt("translate", model, "--mbr", 2, "--n-best", 3, stdin=text), 2) == refusal
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--temperature", "2"], "--temperature says how translations are drawn: give --sample or --mbr too."),
-        (["--top-k", "2"], "--top-k says how translations are drawn: give --sample too."),
-        (["--seed", "2"], "--seed says how"),
-        (["--sample", "--beam-size", "2"], "--sample draws translations and searches for none: leave out --beam-size."),
-        (["--sample", "--horizon", "none"], "leave out --horizon."),
-        (["--sample", "--mbr", "8"], "leave out --mbr."),
-        (["--mbr", "8", "--beam-size", "2"], "--mbr draws translations and searches for none: leave out --beam-size."),
-        (["--mbr", "0"], "'0' is neither a number from 1 up nor 'none'."),
-        (["--mbr", "8", "--seed", "2"], "--seed says how"),
-        (["--sample", "--temperature", "0"], "'--temperature'"),
-        (["--horizon", "0"], "'0' is neither a number from 1 up nor 'none'."),
-        (["--horizon", "nothing"], "'nothing' is neither"),
-        (["--prune", "-1"], "'-1' is neither a number from 0 up nor 'none'."),
-        (["--format", "xml"], "'--format'"),
-    ],
-)
-def test_translating_that_cannot_be_is_refused_at_once(arguments: list[str], sentence: str) -> None:
-    assert sentence in bad(nmt("translate", "somewhere", *arguments), 2)
-
-
-def test_at_a_terminal_each_line_is_answered_at_once(model: Path) -> None:
-    ours, theirs = pty.openpty()
-    read, write = os.pipe()
-    process = Running("translate", model, stdin=theirs, stdout=write)
-    os.close(theirs)
-    os.close(write)
-    with open(read, "rb") as answers:
-        for _ in range(2):
-            os.write(ours, b"the dog sees the cat\n")
-            assert answers.readline().endswith(b"\n")
-        os.write(ours, b"\x04")  # end of input
-        assert answers.read() == b""
-    ended = process.finish()
-    os.close(ours)
-    assert (ended.stderr, ended.returncode) == (b"", 0)
-
-
-def test_a_reader_that_leaves_early_is_no_error(model: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [*NMT, "translate", str(model)]
-    with subprocess.Popen(command, env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        _, errors = process.communicate(b"the dog\n" * 100, timeout=60)
-    assert errors == b""
-    assert process.returncode == 128 + signal.SIGPIPE
-
-
-def test_a_full_disk_while_translating_is_a_sentence(model: Path) -> None:
-    with open("/dev/full", "wb") as full:
-        ended = Running("translate", model, stdin=b"the dog\n", stdout=full.fileno()).finish()
-    assert ended.returncode == 1
-    assert ended.stderr.decode() == "nmt: Cannot write to standard output: No space left on device.\n"
-    to_file = nmt("translate", model, "-o", "/dev/full", stdin=b"the dog\n")
-    assert bad(to_file, 1) == "Cannot write /dev/full: No space left on device."
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -436,22 +167,6 @@ def test_a_bar_appears_only_before_a_person_who_waits(monkeypatch: pytest.Monkey
     assert ("translating" in screen.getvalue()) is not quiet
 
 
-def test_input_that_is_not_there_or_is_the_output(model: Path, tmp_path: Path) -> None:
-    assert (
-        bad(nmt("translate", model, "-i", tmp_path / "no"), 1)
-        == f"Cannot open {tmp_path}/no: No such file or directory."
-    )
-    (tmp_path / "text").write_text("the dog\n")
-    same = nmt("translate", model, "-i", tmp_path / "text", "-o", tmp_path / "text")
-    assert "is the input itself" in bad(same, 2)
-    assert (tmp_path / "text").read_text() == "the dog\n"
-
-
-def test_folders_that_are_no_model(tmp_path: Path) -> None:
-    sentence = bad(nmt("translate", tmp_path), 1)
-    assert sentence == f"{tmp_path} is not a model folder: it has none of {', '.join(FILES)}."
-
-
 # --- evaluate, score, plot, average, info -----------------------------------------------------------------------
 
 
@@ -459,7 +174,7 @@ def test_figures_come_with_interval_signature_and_comparison(model: Path, corpus
     output, other = tmp_path / "out.de", tmp_path / "other.de"
     reference = (corpus / "valid.de").read_text().splitlines()
     other.write_text("".join(f"{line}\n" for line in [*reference[:20], *["Hund Katze heute"] * 20]))
-    beam = ["--horizon", "none", "--prune", "none"]
+    beam = ["--set", "decoding.horizon=null", "--set", "decoding.prune=null"]
     arguments = ["--split", "valid", "--baseline", other, "--bootstrap", "50", "--json", "-o", output, *beam]
     report = json.loads(good(nmt("evaluate", model, *arguments)))
     scores = {score["metric"]: score for score in report["scores"]}

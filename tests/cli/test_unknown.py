@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def translate(folder: Path, *arguments: object) -> list[str]:
-    settings = ["--beam-size", "3", "--max-ratio", "1", "--threads", "1"]
+    settings = ["--beam-size", "3", "--set", "decoding.max_ratio=1", "--threads", "1"]
     return good(nmt("translate", "model", *settings, *arguments, stdin=TEXT, cwd=folder)).splitlines()
 
 

@@ -15,7 +15,6 @@ import torch
 from nmt import recipe
 from nmt.alignment.translation import Translation
 from nmt.bundle.folder import Bundle
-from nmt.decoding.options import Options
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
@@ -127,7 +126,7 @@ def test_the_models_under_test_decide_end_and_differ() -> None:
 )
 def test_companions_change_nothing(name: str, beam_size: int) -> None:
     decoding = recipe.DecodingConfig(beam_size=beam_size, max_ratio=0.5, coverage_penalty=0.1)
-    options: Options = {"decoding": decoding, "n_best": beam_size}
+    options: Any = {"decoding": decoding, "n_best": beam_size}
     translator = Translator([bundle(name)], **options)
     together = translator.translate(LINES)
     backwards = translate([bundle(name)], LINES[::-1], batch_tokens=120, window=3, **options)[::-1]
@@ -146,7 +145,7 @@ def test_companions_change_nothing(name: str, beam_size: int) -> None:
     ],
 )
 def test_samples_are_those_of_their_seed_and_line_alone(name: str, sampling: Sampling, processes: int) -> None:
-    options: Options = {"sampling": sampling, "n_best": 4}
+    options: Any = {"sampling": sampling, "n_best": 4}
     together = translate([bundle(name)], **options)
     parts = translate([bundle(name)], batch_tokens=120, window=3, processes=processes, **options)
     single = translate([bundle(name)], sampling=sampling)
@@ -491,12 +490,10 @@ def test_fewer_digits_change_scores_only_a_little(precision: DecodingPrecision) 
     ("options", "sentence"),
     [
         ({"n_best": 4}, "n_best must be between 1 and beam_size, which is 3, but is 4."),
-        ({"window": 0}, "window must be at least 1, but is 0."),
-        ({"batch_tokens": 0}, "batch_tokens must be at least 1, but is 0."),
-        ({"max_source": 0}, "max_source must be at least 1, but is 0."),
+        ({"window": 0}, "'decoding.window': input should be greater than or equal to 1, but is 0."),
     ],
 )
-def test_impossible_options_are_refused_in_a_sentence(options: Options, sentence: str) -> None:
+def test_impossible_options_are_refused_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         Translator([bundle()], **options)
     with pytest.raises(UsageError, match="at least one model"):

@@ -25,8 +25,9 @@ from nmt import recipe
 from nmt.alignment.link_files import parse_pharaoh
 from nmt.cli.aligning import align
 from nmt.cli.linking import links
+from nmt.cli.scoring import score
 from nmt.cli.streams import text_lines
-from nmt.cli.translating import score, translate
+from nmt.cli.translating import translate
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.text.scripts import split_spaces
@@ -141,7 +142,7 @@ def test_a_line_of_a_whole_megabyte(model: Path, tmp_path: Path, unit: str) -> N
 def _translate_around(model: Path, folder: Path, long: str) -> None:
     (folder / "in").write_text(f"a cat\n{long}\na dog\n", newline="")
     places: Places = {"source": folder / "in", "output": folder / "out", "alignments": folder / "links"}
-    translate([model], **places, beam_size=1, max_ratio=0.05, quiet=True)
+    translate([model], **places, beam_size=1, settings=["decoding.max_ratio=0.05"], quiet=True)
     first, _, last = output_lines((folder / "out").read_bytes())
     assert len(output_lines((folder / "links").read_bytes())) == 3
     translator = Translator([tiny.bundle()], decoding=recipe.DecodingConfig(beam_size=1, max_ratio=0.05))
@@ -256,7 +257,17 @@ def test_a_million_lines_come_out_as_a_million_lines(model: Path, tmp_path: Path
         for _ in range(count):
             file.write(draw.choice(kinds) + b"\n")
     command = [sys.executable, "-c", _MEASURED, "translate", model, "-i", tmp_path / "in", "-o", tmp_path / "out"]
-    options = ["--beam-size", "1", "--max-ratio", "0.1", "--alignments", tmp_path / "links", "--threads", "1", "-q"]
+    options = [
+        "--beam-size",
+        "1",
+        "--set",
+        "decoding.max_ratio=0.1",
+        "--alignments",
+        tmp_path / "links",
+        "--threads",
+        "1",
+        "-q",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     start = time.monotonic()
     ended = subprocess.run([*map(str, [*command, *options])], capture_output=True, env=environment, check=True)

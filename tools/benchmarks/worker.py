@@ -152,7 +152,7 @@ def decode(
     translator = build_translator(
         bundles,
         precision=precision,
-        decoding=decoding,
+        **decoding,
         alignments=False,
         shortlist=shortlist,
     )

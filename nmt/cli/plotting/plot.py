@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
@@ -22,7 +21,6 @@ from nmt.cli.options import (
     argument,
     build_translator,
     load_models,
-    number_or,
     option,
     set_up,
 )
@@ -38,6 +36,13 @@ MOST_PANELS = 25
 _picture_option = partial(option, panel="Picture")
 _ALL = "all"
 """The value of --head that draws every head of the layer."""
+
+
+def _head(text: str) -> int | str:
+    """The number of a head, or all of them."""
+    if text == _ALL or (text.isdecimal() and int(text) > 0):
+        return text if text == _ALL else int(text)
+    raise typer.BadParameter(f"'{text}' is neither a number from 1 up nor '{_ALL}'.")
 
 
 def plot(
@@ -73,7 +78,7 @@ def plot(
             "Head of that layer, or all.",
             f"H|{_ALL}",
             default="mean of the layer's heads",
-            parser=number_or(_ALL, int, 1),
+            parser=_head,
         ),
     ] = None,
     beam_size: BeamSize = None,
@@ -151,12 +156,13 @@ def plot(
         weights = "posterior weight" if posterior else "attention weight"
         views = _named(folders, bundles, layer, head) if page else _views(bundles[0], layer, head)
         _check_count(len(request.sources), kind, matrices=len(ranks) * len(views))
-        decoding: dict[str, Any] = {"beam_size": beam_size}
+        options: dict[str, Any] = {"n_best": ranks.stop, "posterior": posterior, "to": to}
+        if beam_size is not None:
+            options["beam_size"] = beam_size
         if head == _ALL:  # the coverage penalty reads the attention, so each head would get a translation of its own
-            decoding["coverage_penalty"] = 0.0
-        options: dict[str, Any] = {"n_best": ranks.stop, "posterior": posterior, "decoding": decoding, "to": to}
+            options["coverage_penalty"] = 0.0
         if not page:  # the centers of a window need the whole sentence, so a picture does not split long ones
-            options["max_source"] = sys.maxsize
+            options["max_source"] = 2**31 - 1
         readers = [(name, bundle, build_translator([bundle], **options)) for name, bundle in views]
         if page:
             write_page(output, request, readers, quiet=quiet)

@@ -1,0 +1,86 @@
+"""`nmt score`: log-probabilities of given translations."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.options import (
+    Device,
+    Model,
+    Precision,
+    Quiet,
+    ScoredTokens,
+    SourceText,
+    TargetText,
+    Threads,
+    To,
+    Window,
+    build_translator,
+    load_models,
+    option,
+    set_up,
+)
+from nmt.cli.streams import read_parallel
+from nmt.runtime.wording import counted, perplexity
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translation
+
+
+def score(
+    model: Model,
+    source: SourceText,
+    target: TargetText,
+    to: To = None,
+    normalize: Annotated[bool, option("Divide by the number of tokens, end mark included.", "", "--normalize")] = False,
+    device: Device = "auto",
+    precision: Precision = "fp32",
+    threads: Threads = None,
+    batch_tokens: ScoredTokens = 8192,
+    window: Window = None,
+    quiet: Quiet = False,
+) -> None:
+    """Print the log-probability of each given translation.
+
+    Examples:
+      nmt score runs/bahdanau -s test.en -t test.de
+      nmt score runs/bahdanau -s test.en.gz -t test.de.gz --normalize > scores.txt
+
+    Details:
+
+    Logarithms are natural. The mean per token and the perplexity of the whole text follow on stderr. A pair of more
+    than 67 million source tokens times target tokens is not scored; its line is nan.
+    """
+    set_up(quiet=quiet, threads=threads)
+    pairs = read_parallel(source, target)
+    translator = build_translator(
+        load_models([model], device),
+        precision=precision,
+        batch_tokens=batch_tokens,
+        alignments=False,
+        to=to,
+        window=window,
+    )
+    summary = _print_scores(translator.stream_scores(pairs), normalize=normalize)
+    if not quiet:
+        typer.echo(summary, err=True)
+
+
+def _print_scores(translations: Iterable[Translation], *, normalize: bool) -> str:
+    """Print one line per pair, and return the summary."""
+    lines, tokens, total = 0, 0, 0.0
+    for lines, translation in enumerate(translations, start=1):  # noqa: B007 -- counted for the summary
+        best = translation.hypotheses[0]
+        length = max(len(best.token_log_probs), 1)
+        sys.stdout.write(f"{best.log_probability / length if normalize else best.log_probability:.4f}\n")
+        sys.stdout.flush()
+        if not math.isnan(best.log_probability):  # too long
+            tokens, total = tokens + length, total + best.log_probability
+    mean = total / max(tokens, 1)
+    figures = f"log-probability {mean:.4f} per token, perplexity {perplexity(math.exp(min(-mean, 700)))}"
+    return f"{counted(lines, 'line')}, {counted(tokens, 'token')}: {figures}"

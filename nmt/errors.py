@@ -4,16 +4,16 @@ _LONGEST = 2000
 
 
 class NmtError(Exception):
-    """An error whose message is one sentence for the user: what is wrong, where, and what to do.
+    """An error whose message says to the user what is wrong, where, and what to do.
 
     The message is one line: non-printable characters are escaped, and a long message is cut.
     """
 
     exit_status = 1
 
-    def __init__(self, sentence: str) -> None:
-        message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in sentence[: 2 * _LONGEST])
-        super().__init__(message if len(message) <= _LONGEST else f"{message[:_LONGEST]} ...")
+    def __init__(self, message: str) -> None:
+        line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message[: 2 * _LONGEST])
+        super().__init__(line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ...")
 
 
 class DataError(NmtError):

@@ -101,16 +101,14 @@ class TokenLinks:
             _spans(texts, *side) for texts, side in zip(zip(*pairs, strict=True), self.sides, strict=True)
         )
         links = self.words.of_rows(self.corpus.rows[list(rows)])
-        of, positions = (
-            np.repeat(np.arange(len(rows)), [len(pair_links) for pair_links in links]),
-            np.concatenate(links),
-        )
+        batch_row = np.repeat(np.arange(len(rows)), [len(pair_links) for pair_links in links])
+        positions = np.concatenate(links)
         width, height = (
             max(side.max(), positions[:, i].max(initial=0) + 1) for i, side in ((0, sources), (1, targets))
         )
         # counts[b, t, s]: the number of links among the first t target and the first s source words.
         counts = np.zeros((len(rows), height + 1, width + 1), dtype=np.int64)
-        counts[of, positions[:, 1] + 1, positions[:, 0] + 1] = 1
+        counts[batch_row, positions[:, 1] + 1, positions[:, 0] + 1] = 1
         counts = counts.cumsum(1).cumsum(2)
         pair = np.arange(len(rows))[:, None, None]
         first, end = (targets[:, :, None, i] for i in (0, 1))

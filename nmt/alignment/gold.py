@@ -32,9 +32,9 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
     Raises:
         DataError: the file of links cannot be read or is malformed.
     """
-    place, rows = split_rows(locator)
+    text, rows = split_rows(locator)
     if rows is not None:
-        links = gold_links(place, source=source)
+        links = gold_links(text, source=source)
         return None if links is None else links[rows]
     name, _, split = locator.partition("/")
     if locator.startswith(_SAMPLE):
@@ -47,7 +47,7 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
         gold, first = read_pharaoh(path), source
     else:
         return None
-    return gold if source == first else [item.flipped() for item in gold]
+    return gold if source == first else [links.flipped() for links in gold]
 
 
 def aligned_text(data: DataConfig, locator: str) -> str | None:

@@ -188,15 +188,13 @@ class Translation:
         return self.text
 
     def __repr__(self) -> str:
-        others = len(self.hypotheses) - 1
-        return (
-            f"Translation({self.source!r} -> {self.text!r}, score={self.score:.4f}{f', {others} more' * (others > 0)})"
-        )
+        more = f", {len(self.hypotheses) - 1} more" if len(self.hypotheses) > 1 else ""
+        return f"Translation({self.source!r} -> {self.text!r}, score={self.score:.4f}{more})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: text, score, other hypotheses, and the alignment."""
         matrix = self.word_alignment()._repr_html_() if self.is_aligned() else ""
-        return as_html(self.source, [(item.text, item.score) for item in self.hypotheses], matrix)
+        return as_html(self.source, [(hypothesis.text, hypothesis.score) for hypothesis in self.hypotheses], matrix)
 
     @cached_property
     def _words(self) -> tuple[WordsOfTokens, ...]:
@@ -207,7 +205,7 @@ class Translation:
         assert subwords is not None, "pickling stores the words"
         source, target = subwords
         words = words_of(source, self.source_ids, self.source)
-        return words, *(words_of(target, item.ids, item.text) for item in self.hypotheses)
+        return words, *(words_of(target, hypothesis.ids, hypothesis.text) for hypothesis in self.hypotheses)
 
     @property
     def _known_reader(self) -> WordReader:

@@ -211,13 +211,14 @@ def check_corpora(
 
     different = 0
     for corpus in [name] if name else names():
-        items = check(corpus)
-        if name is None and not any(item.path for item in items):
+        checks = check(corpus)
+        if name is None and not any(checked.path for checked in checks):
             continue
-        for item in items:
-            different += item.state == "different"
-            name_of_file = f"{corpus}/{item.file.split}.{item.file.language}"
-            typer.echo(f"{item.state:10} {name_of_file}  {item.path or ''}".rstrip())
+        for checked in checks:
+            if checked.state == "different":
+                different += 1
+            name_of_file = f"{corpus}/{checked.file.split}.{checked.file.language}"
+            typer.echo(f"{checked.state:10} {name_of_file}  {checked.path or ''}".rstrip())
     if different:
         raise DataError(
             f"Wrong content in {counted(different, 'file')}: remove what differs, then fetch or copy it again."

@@ -112,9 +112,9 @@ def evaluate(
             raise UsageError("There is nothing to evaluate: give a MODEL, or --hyp and --ref.")
         lines = _read(hyp)
         references = [_matching(path, len(lines), hyp) for path in ref]
-        other = _matching(baseline, len(lines), hyp) if baseline else None
+        compared = _matching(baseline, len(lines), hyp) if baseline else None
         text = Evaluation(" ".join(map(str, ref)), str(hyp), lines, references)
-        result = text.scored(baseline=other, language=language, **scoring)
+        result = text.scored(baseline=compared, language=language, **scoring)
     elif hyp or ref:
         raise UsageError("Give a MODEL, or --hyp with --ref, but not both.")
     elif language is not None:

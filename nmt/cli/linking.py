@@ -121,7 +121,7 @@ def links(
         form = format_confident if confidence else format_pharaoh
         write_lines(destination, map(form, predicted))
     if gold_links is not None:
-        typer.echo(str(error_rate([frozenset(own) for own in predicted], gold_links, bootstrap=bootstrap)))
+        typer.echo(str(error_rate([frozenset(links) for links in predicted], gold_links, bootstrap=bootstrap)))
         if confidence:
             typer.echo(reliability(predicted, gold_links))
 
@@ -140,9 +140,9 @@ def _check_gold(
     """Raise DataError if a gold link lies beyond its sentences."""
     from nmt.alignment.links import check_within
 
-    for number, (item, pair) in enumerate(zip(gold, pairs, strict=False), start=1):
+    for number, (links, pair) in enumerate(zip(gold, pairs, strict=False), start=1):
         source_words, target_words = (len(split(line)) for line, split in zip(pair, splits, strict=True))
-        check_within(item.possible, source_words, target_words, f"{name}, sentence pair {number}")
+        check_within(links.possible, source_words, target_words, f"{name}, sentence pair {number}")
 
 
 def _learn(text: Sequence[tuple[str, str]], *, quiet: bool) -> HMMAligner:

@@ -160,9 +160,9 @@ def plot_alignment(
         ValueError: there are more titles or gold links than panels.
     """
     alignments = list(alignment) if isinstance(alignment, Sequence) else [alignment]
-    for item in alignments:
-        if not isinstance(item, Alignment):
-            raise UsageError(f"What is drawn must be an Alignment, but is {described(item)}.")
+    for matrix in alignments:
+        if not isinstance(matrix, Alignment):
+            raise UsageError(f"What is drawn must be an Alignment, but is {described(matrix)}.")
     titles = [title] if isinstance(title, str) else list(title or ())
     golds = [gold] if isinstance(gold, GoldLinks | AbstractSet) else list(gold or ())
     count = len(alignments)
@@ -213,8 +213,8 @@ def _figures(
         raise UsageError(f"There is no style '{style}' of heatmap; choose color or gray.")
     if not pages or not all(pages):
         raise DataError("There is nothing to draw: a picture needs at least one alignment.")
-    words = [label(word) for item in chain(*pages) for word in item.alignment.source + item.alignment.target]
-    texts = [*words, *(item.title for item in chain(*pages))]
+    words = [label(word) for heatmap in chain(*pages) for word in heatmap.alignment.source + heatmap.alignment.target]
+    texts = [*words, *(heatmap.title for heatmap in chain(*pages))]
     # The viewer of an SVG uses its own fonts, which may have glyphs that are missing here.
     families = choose_families(texts, first=[add_font(font)] if font else [], warn=kind != "svg")
     with house_style(families):
@@ -234,8 +234,8 @@ def _padded(values: Sequence[T], filler: T, count: int) -> list[T]:
 
 
 def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights: str) -> Figure:
-    panels = measure_panels([(item.alignment, item.title) for item in page], families)
-    annotated = all(max(item.alignment.weights.shape) <= ANNOTATED_UP_TO for item in page)
+    panels = measure_panels([(heatmap.alignment, heatmap.title) for heatmap in page], families)
+    annotated = all(max(heatmap.alignment.weights.shape) <= ANNOTATED_UP_TO for heatmap in page)
     marks = _legend(page, look)
     layout = Layout.arrange(panels)
     columns = max(int(layout.width / _LEGEND_ENTRY), 1)
@@ -247,16 +247,16 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
         """Add axes at a position in inches from the top left corner."""
         return figure.add_axes((x / layout.width, 1 - (y + tall) / height, width / layout.width, tall / height))
 
-    for item, panel, (x, y), (title_x, title_y) in zip(page, panels, layout.corners, layout.titles, strict=True):
+    for heatmap, panel, (x, y), (title_x, title_y) in zip(page, panels, layout.corners, layout.titles, strict=True):
         axes = add_axes(x, y, panel.width, panel.height)
-        _draw_matrix(axes, item.alignment, panel, look)
+        _draw_matrix(axes, heatmap.alignment, panel, look)
         if annotated:
-            _annotate(axes, item.alignment, look)
-        for source, target in sorted(item.links.possible):
-            is_sure = (source, target) in item.links.sure
+            _annotate(axes, heatmap.alignment, look)
+        for source, target in sorted(heatmap.links.possible):
+            is_sure = (source, target) in heatmap.links.sure
             axes.add_patch(_square(look, source + 0.06, target + 0.06, 0.88, is_sure=is_sure))
-        if item.centers is not None:
-            _draw_centers(axes, item.centers, panel.cell, look, down=0.84 if annotated else 0.5)
+        if heatmap.centers is not None:
+            _draw_centers(axes, heatmap.centers, panel.cell, look, down=0.84 if annotated else 0.5)
         figure.text(
             title_x / layout.width, 1 - title_y / height, panel.title, fontsize=TITLE_SIZE, va="top", ha="left"
         )  # fmt: skip
@@ -277,11 +277,11 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
 def _legend(page: Sequence[Heatmap], look: _Look) -> dict[str, Artist]:
     """The marks that occur on a page, by their meaning."""
     marks: dict[str, Artist] = {}
-    if any(item.links.sure for item in page):
+    if any(heatmap.links.sure for heatmap in page):
         marks["sure link"] = _square(look, 0, 0, 1, is_sure=True)
-    if any(item.links.possible - item.links.sure for item in page):
+    if any(heatmap.links.possible - heatmap.links.sure for heatmap in page):
         marks["possible link"] = _square(look, 0, 0, 1, is_sure=False)
-    if any(item.centers is not None for item in page):
+    if any(heatmap.centers is not None for heatmap in page):
         marks["window’s center pₜ"] = Line2D([], [], **_diamond(look, 0.3))
     return marks
 

@@ -44,19 +44,19 @@ def plot_importances(
         DataError: a text has no words or no readings, or the file cannot be written.
     """
     output = as_path(path, "The page or picture")
-    items = list(texts) if isinstance(texts, Sequence) else [texts]
-    for item in items:
-        if not isinstance(item, Alignment):
-            raise UsageError(f"What is drawn must be an Alignment, but is {described(item)}.")
-    if not items or not all(item.weights.size for item in items):
+    listed = list(texts) if isinstance(texts, Sequence) else [texts]
+    for text in listed:
+        if not isinstance(text, Alignment):
+            raise UsageError(f"What is drawn must be an Alignment, but is {described(text)}.")
+    if not listed or not all(text.weights.size for text in listed):
         raise DataError("There is nothing to draw: a text needs at least one word and one reading.")
     if file_format(output, ("html", *FORMATS)) == "html":
-        write_atomically(output, lambda beside: beside.write_text(importances_page(items, title), encoding="utf-8"))
-    elif len(items) > 1:
-        raise UsageError(f"A picture shows one text, but there are {len(items)}: write a .html.")
+        write_atomically(output, lambda beside: beside.write_text(importances_page(listed, title), encoding="utf-8"))
+    elif len(listed) > 1:
+        raise UsageError(f"A picture shows one text, but there are {len(listed)}: write a .html.")
     else:
-        with house_style(choose_families([*map(label, items[0].source + items[0].target)])):
-            save(_draw(items[0]), output, dpi=dpi)
+        with house_style(choose_families([*map(label, listed[0].source + listed[0].target)])):
+            save(_draw(listed[0]), output, dpi=dpi)
 
 
 # --- bars ---------------------------------------------------------------------------------------------------------

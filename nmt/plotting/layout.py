@@ -91,12 +91,12 @@ class Panel:
         return cls(source, target, "\n".join(lines), cell, size, slanted, turned, left, top + LABEL_PAD, right)
 
 
-def measure_panels(items: Sequence[tuple[Alignment, str]], families: Sequence[str]) -> list[Panel]:
+def measure_panels(matrices: Sequence[tuple[Alignment, str]], families: Sequence[str]) -> list[Panel]:
     """Measure the matrices of a figure with their titles; all get the same cell size and angle of words."""
-    cell = cell_side([alignment for alignment, _ in items])
-    panels = [Panel.measure(*item, cell, families) for item in items]
+    cell = cell_side([alignment for alignment, _ in matrices])
+    panels = [Panel.measure(*matrix, cell, families) for matrix in matrices]
     if any(panel.slanted for panel in panels):
-        panels = [Panel.measure(*item, cell, families, slanted=True) for item in items]
+        panels = [Panel.measure(*matrix, cell, families, slanted=True) for matrix in matrices]
     return panels
 
 

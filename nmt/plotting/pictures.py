@@ -81,10 +81,10 @@ def _draw(pictures: Sequence[PictureAttention], families: Sequence[str]) -> Figu
     figure = Figure(figsize=(width, height), facecolor="white")
     for number, picture in enumerate(pictures):
         bottom = height - MARGIN + _BETWEEN - row * (number + 1)
-        for place, word in enumerate(["", *picture.words]):
-            left = MARGIN + column * place
+        for panel, word in enumerate(["", *picture.words]):
+            left = MARGIN + column * panel
             axes = figure.add_axes((left / width, bottom / height, _PANEL / width, _PANEL / height))
-            _draw_panel(axes, picture, place - 1 if word else None)
+            _draw_panel(axes, picture, panel - 1 if word else None)
             axes.set_title(label(word), fontsize=_FONT, pad=4)
     return figure
 

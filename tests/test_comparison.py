@@ -22,7 +22,7 @@ from nmt.comparison import runs
 from nmt.comparison.held_out import SMALLEST, HeldOut, length_buckets
 from nmt.comparison.measure import Figures, LengthScore, measure, saved_figures
 from nmt.comparison.plan import Candidate, check_same_recipe, find_candidates, locked
-from nmt.comparison.runs import Machine, Stopped, check_runs, train_all
+from nmt.comparison.runs import Machine, Stopped, train_all
 from nmt.comparison.table import Row, Table, describe, with_p_values
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
@@ -118,16 +118,6 @@ def test_a_folder_of_something_else_is_refused_untouched(corpus: Path, tmp_path:
     assert [path.name for path in out.rglob("*")] == ["notes.txt"]
 
 
-def test_a_run_folder_with_something_else_in_it_is_refused_untouched(corpus: Path, tmp_path: Path) -> None:
-    path, notes = write(corpus, "one"), tmp_path / "out" / "runs" / "one" / "notes.txt"
-    with locked(tmp_path / "out"):
-        notes.parent.mkdir(parents=True)
-        notes.write_text("written by hand")
-    sentence = bad(nmt("compare", path, "--out", tmp_path / "out"), 1)
-    assert "runs/one holds notes.txt, but no state of a training to go on from" in sentence
-    assert notes.read_text() == "written by hand"
-
-
 # --- training, measuring ----------------------------------------------------------------------------------------
 
 
@@ -148,7 +138,6 @@ def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
         stopped.run.mkdir(parents=True)
         (stopped.run / "recipe.yaml").write_text(dump_recipe(stopped.recipe))
         (stopped.run / LEFT_BEHIND).touch()
-        check_runs(candidates)
         patch.setattr(runs, "POLL", 0.05)
         use_forks(runs, patch)
         return candidates, shown, train_all(candidates, MACHINE, shown.append)

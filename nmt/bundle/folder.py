@@ -261,14 +261,13 @@ def _load_weights(model: torch.nn.Module, path: Path) -> None:
 
 def _present_names(opened: Any) -> dict[str, str]:
     """The names of an opened file's tensors, by what they are called today."""
-    return {_present_name(name): name for name in opened.keys()}  # noqa: SIM118 -- not a mapping
-
-
-def _present_name(name: str) -> str:
-    """What a weight of a file is called today."""
-    for earlier, present in _RENAMED.items():
-        name = name.replace(earlier, present)
-    return name
+    names = {}
+    for stored_name in opened.keys():  # noqa: SIM118 -- not a mapping
+        name = stored_name
+        for earlier, present in _RENAMED.items():
+            name = name.replace(earlier, present)
+        names[name] = stored_name
+    return names
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

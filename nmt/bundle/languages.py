@@ -1,7 +1,5 @@
 """The pairs of languages that a model translates between."""
 
-from collections.abc import Sequence
-
 from nmt.errors import UsageError
 from nmt.recipe import DataConfig, Direction
 from nmt.runtime.wording import listed
@@ -17,16 +15,13 @@ def choose_direction(data: DataConfig, to: str | None) -> Direction:
     known = listed(data.targets)
     if to is None and len(data.targets) > 1:
         raise UsageError(f"This model translates to {known}: say to which one, as in --to {data.targets[0]}.")
-    target = data.targets[0] if to is None else _meant(to, data.targets)
+    target: str | None = data.targets[0]
+    if to is not None:
+        same = (code for code in data.targets if base_language(code) == base_language(to))
+        target = closest_code(to, data.targets) or next(same, None)
     if target is None:
         raise UsageError(f"This model translates to {known}, not to {to}.")
     return next(direction for direction in data.directions if direction[1] == target)
-
-
-def _meant(code: str, targets: Sequence[str]) -> str | None:
-    """The target language that a code or name means."""
-    same = (target for target in targets if base_language(target) == base_language(code))
-    return closest_code(code, targets) or next(same, None)
 
 
 def describe_directions(data: DataConfig) -> str:

@@ -44,7 +44,12 @@ def find_model(model: Path) -> Path:
     """
     refuse_address(model.as_posix(), "")
     if is_on_hub(model):
-        return _downloaded(HubName.parse(model.as_posix()))
+        name = HubName.parse(model.as_posix())
+        folder = download_model(name, [*REQUIRED, *OPTIONAL])  # no other file
+        if missing := [file for file in REQUIRED if not (folder / file).is_file()]:
+            lacking = f"or only part of it was downloaded: it lacks {', '.join(missing)}"
+            raise DataError(f"{name} is no model of nmt, {lacking}.")
+        return folder
     return _unpacked(model) if model.suffix.lower() == SUFFIX and model.is_file() else model
 
 
@@ -64,14 +69,6 @@ def model_name(model: Path) -> str:
         return HubName.parse(model.as_posix()).repository.partition("/")[2]
     name = model.resolve().name
     return name if is_folder(model) else name[: -len(SUFFIX)]
-
-
-def _downloaded(name: HubName) -> Path:
-    """The folder in the hub's cache that has the files of a model. No other file is downloaded."""
-    folder = download_model(name, [*REQUIRED, *OPTIONAL])
-    if missing := [file for file in REQUIRED if not (folder / file).is_file()]:
-        raise DataError(f"{name} is no model of nmt, or only part of it was downloaded: it lacks {', '.join(missing)}.")
-    return folder
 
 
 def _unpacked(archive: Path) -> Path:

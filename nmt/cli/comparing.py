@@ -76,7 +76,7 @@ def compare(
         plan.check_same_recipe(candidate.recipe, candidate.run)
     set_up(quiet=quiet)
     from nmt.comparison.held_out import HeldOut
-    from nmt.comparison.runs import Machine, check_runs, stoppable, train_all
+    from nmt.comparison.runs import Machine, stoppable, train_all
     from nmt.comparison.table import Table, with_p_values
     from nmt.runtime.cores import at_most_cores, usable_cores
     from nmt.runtime.device import choose_device, processor
@@ -89,7 +89,6 @@ def compare(
     threads = max(1, usable_cores() // jobs) if threads is None else at_most_cores(threads)
     machine = Machine(jobs, threads, device, processor(choose_device(device)))
     with plan.locked(out), stoppable():
-        check_runs(candidates)
         text = HeldOut.load(candidates[0].recipe, split, aligned)  # fails before any work is done
         problems = train_all(candidates, machine, say)
         rows = _measured(candidates, problems, text, machine, say, quiet=quiet)

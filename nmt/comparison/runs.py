@@ -20,7 +20,6 @@ from nmt.recipe import dump_recipe
 from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_records
 from nmt.runtime.wording import perplexity
-from nmt.training.folder import check_untrained
 from nmt.training.log import METRICS, validation_scores
 from nmt.training.stopping import ending_signals, handling
 
@@ -54,18 +53,11 @@ class Machine:
 
 @dataclass
 class _Training:
-    """A training process, and how many of its validations were shown."""
+    """A training process, and how many of its records were read."""
 
     candidate: Candidate
     process: subprocess.Popen[bytes]
-    shown: int
-
-
-def check_runs(candidates: Sequence[Candidate]) -> None:
-    """Raise DataError if a run folder has other files and no training to resume."""
-    for candidate in candidates:
-        if candidate.run.is_dir() and not candidate.marker.is_file():
-            check_untrained(candidate.run)
+    read: int
 
 
 def train_all(candidates: Sequence[Candidate], machine: Machine, say: Callable[[str], None]) -> dict[str, str]:
@@ -104,11 +96,13 @@ def train_all(candidates: Sequence[Candidate], machine: Machine, say: Callable[[
                     mark_trained(candidate.run, machine.record())
                     outcome = "trained"
                 else:
-                    problems[candidate.name] = _last_line(candidate.log) or f"It ended with exit status {status}."
-                    outcome = f"failed: {problems[candidate.name]} See {candidate.log}."
-                say(
-                    f"{candidate.name}: {outcome}  ({len(candidates) - len(waiting) - len(running)} of {len(candidates)})"
-                )
+                    log = candidate.log.read_text(encoding="utf-8", errors="replace")
+                    lines = [line.strip() for line in log.split("\n") if line.strip()]
+                    problem = lines[-1].removeprefix("nmt: ") if lines else f"It ended with exit status {status}."
+                    problems[candidate.name] = problem
+                    outcome = f"failed: {problem} See {candidate.log}."
+                ended = len(candidates) - len(waiting) - len(running)
+                say(f"{candidate.name}: {outcome}  ({ended} of {len(candidates)})")
     finally:
         _stop(running)
     return problems
@@ -120,11 +114,6 @@ def records(run: Path) -> list[dict[str, Any]]:
         return [record for _, record in read_records(run / METRICS)]
     except DataError:
         return []
-
-
-def validations(run: Path) -> list[dict[str, Any]]:
-    """The records of the validations of a run so far."""
-    return [record for record in records(run) if record.get("kind") == "valid"]
 
 
 def _start(candidate: Candidate, machine: Machine) -> _Training:
@@ -146,23 +135,17 @@ def _start(candidate: Candidate, machine: Machine) -> _Training:
             )
     except OSError as error:
         raise DataError(f"Cannot start the training of {candidate.name}: {error.strerror or error}.") from None
-    return _Training(candidate, process, shown=len(validations(candidate.run)))
+    return _Training(candidate, process, read=len(records(candidate.run)))
 
 
 def _show_validations(training: _Training, say: Callable[[str], None]) -> None:
     """Show a line for each new validation."""
-    done = validations(training.candidate.run)
-    for record in done[training.shown :]:
-        scores = validation_scores(record) or f"ppl {perplexity(record['perplexity'])}"
-        say(f"{training.candidate.name}: epoch {record['epoch']}  {scores}  update {record['update']:,}")
-    training.shown = max(training.shown, len(done))
-
-
-def _last_line(log: Path) -> str:
-    """The last line of a log, which says why a training failed."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    messages = [line.strip() for line in lines if line.strip()]
-    return messages[-1].removeprefix("nmt: ") if messages else ""
+    log = records(training.candidate.run)
+    for record in log[training.read :]:
+        if record.get("kind") == "valid":
+            scores = validation_scores(record) or f"ppl {perplexity(record['perplexity'])}"
+            say(f"{training.candidate.name}: epoch {record['epoch']}  {scores}  update {record['update']:,}")
+    training.read = max(training.read, len(log))
 
 
 def _stop(running: Sequence[_Training]) -> None:

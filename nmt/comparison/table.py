@@ -103,9 +103,6 @@ class Table:
         if differences := _further_differences(recipes):
             lines.append(f"The recipes also differ in {differences}.")
         lines.append(f"Machine: {self.machine}; nmt {__version__}.")
-        if len({json.dumps(row.figures.trained_with, sort_keys=True) for row in self.rows if row.figures}) > 1:
-            otherwise = "Not all were trained under the same circumstances (`trained_with` in the JSON)"
-            lines.append(f"{otherwise}: training speeds differ by that too.")
         return "\n".join(f"- {line}" for line in [*lines, f"Command: `{self.command}`"])
 
     def _figures(self) -> str:

@@ -117,14 +117,14 @@ class AttentionConfig(Section):
         if self.score.kind == "none" and self.window.kind != "global":
             raise ValueError(
                 f"window {self.window.kind} has nothing to act on, because score is none: "
-                "set window: global or choose a score",
+                "set window: global or choose a score"
             )
         if self.score.kind == "none" and self.heads > 1:
             raise ValueError(
-                f"heads {self.heads} have nothing to attend with, because score is none: set heads: 1 or choose a score",
+                f"heads {self.heads} have nothing to attend with, because score is none: set heads: 1 or choose a score"
             )
         if self.score.kind in ("additive", "concat") and self.score.size % self.heads:
             raise ValueError(
-                f"heads must divide score.size, but they are {self.heads} and {self.score.size}: change one",
+                f"heads must divide score.size, but they are {self.heads} and {self.score.size}: change one"
             )
         return self

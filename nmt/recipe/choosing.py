@@ -113,9 +113,7 @@ def choose_settings(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]
     """
     filters = _filters(text, given)
     shown = text
-    if given.get(
-        "data.concatenation", filters.settings["data.concatenation"]
-    ):  # as many joined pairs as there are pairs
+    if given.get("data.concatenation", filters.settings["data.concatenation"]):  # as many pairs again, joined
         source, target = (replace(side, characters=3 * side.characters) for side in (text.source, text.target))
         shown = replace(text, pairs=2 * text.pairs, source=source, target=target)
     return [
@@ -123,8 +121,7 @@ def choose_settings(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]
         _subwords(text, given),
         _model(text, shown, given),
         _training(shown, given),
-        _validation(text, given),
-        *_search(text, given),
+        *_validation(text, given),
     ]
 
 
@@ -229,39 +226,29 @@ def _training(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     )
 
 
-def _validation(text: TextProfile, given: Mapping[str, Any]) -> Choice:
-    """By chrF where BLEU tells little apart: little text, or words of many forms."""
-    metric = _metric(text)
-    because = (
-        ", since BLEU hardly tells models apart with so little text or so many new words" if metric == "chrf" else ""
-    )
-    return Choice(
-        {
-            "training.validation.every": 250,
-            _METRICS: [metric],
-            "training.validation.keep_best": 3,
-            "training.validation.patience": 10,
-        },
-        "Validation: as the recipe says."
-        if _METRICS in given
-        else f"Validation: by {'chrF' if metric == 'chrf' else 'BLEU'}{because}.",
-    )
-
-
-def _search(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]:
-    """What training tries at its end: length penalties, and samples where chrF says whether they are better."""
+def _validation(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]:
+    """By chrF where BLEU tells little apart: little text, or words of many forms; and what training tries at its end."""
+    metric, because = "bleu", ""
+    if text.pairs < _FEW_PAIRS or text.unseen > _MANY_UNSEEN:
+        metric = "chrf"
+        because = ", since BLEU hardly tells models apart with so little text or so many new words"
+    settings = {
+        "training.validation.every": 250,
+        _METRICS: [metric],
+        "training.validation.keep_best": 3,
+        "training.validation.patience": 10,
+    }
+    reason = f"Validation: by {'chrF' if metric == 'chrf' else 'BLEU'}{because}."
     last = "on the validation text once training ends"
-    choices = [Choice({LENGTH_PENALTY: 1.0}, f"Search: the length penalty is chosen {last}.")]
-    if given.get(_METRICS, [_metric(text)])[0] == "chrf":
+    choices = [
+        Choice(settings, "Validation: as the recipe says." if _METRICS in given else reason),
+        Choice({LENGTH_PENALTY: 1.0}, f"Search: the length penalty is chosen {last}."),
+    ]
+    if given.get(_METRICS, [metric])[0] == "chrf":  # which says whether samples are better
         choices.append(
             Choice({MBR_SAMPLES: None, MBR_BETA: 2.0}, f"Search: minimum Bayes risk decoding is tried {last}.")
         )
     return choices
-
-
-def _metric(text: TextProfile) -> str:
-    """chrF for little text or many new words, else BLEU."""
-    return "chrf" if text.pairs < _FEW_PAIRS or text.unseen > _MANY_UNSEEN else "bleu"
 
 
 def _has_same_letters(text: TextProfile) -> bool:

@@ -4,7 +4,6 @@ import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -14,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from nmt.recipe.section import Positive, Ratio, Section, Share, Size
+from nmt.recipe.section import Positive, Ratio, Section, Share, Size, short_form
 from nmt.runtime.wording import listed
 
 Normalization = Literal["nfc", "nfkc", "none"]
@@ -43,11 +42,6 @@ class FiltersConfig(Section):
     language: Share | None = None
     """Least probability that a side is in its language, by py3langid (`pip install "attentional-nmt[langid]"`); null keeps all. Short lines
     get low probabilities: 0.1 removes 0.7 % of the English lines of Tatoeba, 0.5 removes 7 %."""
-
-
-def _from_locator(value: object) -> object:
-    """Accept the locator of a corpus alone."""
-    return {"corpus": value} if isinstance(value, str) else value
 
 
 _Language = Annotated[str, Field(pattern=r"^[^\s<>{},/\\\u2581]+$", max_length=30)]
@@ -92,27 +86,27 @@ class CorpusConfig(TextConfig):
         return f"{self.tag + ' ' if self.tag else ''}{self.corpus}{weight}"
 
 
-def _one_or_several(value: object) -> str | None:
-    """Which alternative a value of `data.train`, `valid` or `test` is meant for."""
-    if isinstance(value, str):
-        return "locator"
-    return "mixture" if isinstance(value, list | tuple) and value else None
-
-
 def _alternatives(keys: str) -> Discriminator:
+    """Choose by its type what a value of `data.train`, `valid` or `test` is meant for."""
+
+    def meant(value: object) -> str | None:
+        if isinstance(value, str):
+            return "locator"
+        return "mixture" if isinstance(value, list | tuple) and value else None
+
     return Discriminator(
-        _one_or_several,
+        meant,
         custom_error_type="mixture",
         custom_error_message=f"It is a locator, or a list of locators and sections {{{keys}}}",
     )
 
 
-_CorpusOfMixture = Annotated[CorpusConfig, BeforeValidator(_from_locator, json_schema_input_type=str | CorpusConfig)]
+_CorpusOfMixture = Annotated[CorpusConfig, short_form(str, "corpus", schema=str | CorpusConfig)]
 _TrainingText = Annotated[
     Annotated[str, Tag("locator")] | Annotated[tuple[_CorpusOfMixture, ...], Tag("mixture")],
     _alternatives("corpus, from, to, weight, tag"),
 ]
-_TextOfPair = Annotated[TextConfig, BeforeValidator(_from_locator, json_schema_input_type=str | TextConfig)]
+_TextOfPair = Annotated[TextConfig, short_form(str, "corpus", schema=str | TextConfig)]
 HeldOutText = Annotated[
     Annotated[str, Tag("locator")] | Annotated[tuple[_TextOfPair, ...], Tag("mixture")],
     _alternatives("corpus, from, to"),
@@ -196,25 +190,22 @@ class DataConfig(Section):
     def _possible(self) -> Self:
         if self.temperature is not None and isinstance(self.train, str):
             raise ValueError(
-                f"temperature {self.temperature:g} has nothing to mix, because train is one corpus: leave it out or list several",
+                f"temperature {self.temperature:g} has nothing to mix, because train is one corpus: leave it out or list several"
             )
         weighted = next((corpus for corpus in self.corpora if corpus.weight != 1), None)
         if self.temperature is not None and weighted is not None:
             raise ValueError(
                 f"temperature {self.temperature:g} and the weight {weighted.weight:g} of {weighted.corpus} both say how often pairs "
-                "are shown: leave one out",
+                "are shown: leave one out"
             )
-        self._check_held_out()
-        return self
-
-    def _check_held_out(self) -> None:
         for key, texts in (("valid", self.texts(self.valid)), ("test", self.texts(self.test))):
             for text in texts:
                 if (target := self.direction(text)[1]) not in self.targets:
                     raise ValueError(
                         f"{key} is to be translated to {target}, but train teaches to translate to "
-                        f"{listed(self.targets)} alone: leave {text.corpus} out, or train on this language too",
+                        f"{listed(self.targets)} alone: leave {text.corpus} out, or train on this language too"
                     )
+        return self
 
     @model_serializer(mode="wrap")
     def _without_nulls(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:

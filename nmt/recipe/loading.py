@@ -19,6 +19,10 @@ from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 from nmt.runtime.arguments import as_path
 
+EXAMPLE_DATA = (
+    '{source: en, target: de, train: "data/train.{en,de}", valid: "data/dev.{en,de}", test: "data/test.{en,de}"}'
+)
+"""An example of `data`, for recipes that leave it to the recipes based on them."""
 _REMOVED = ("stream", "similarity")
 """Settings of `data`, or of a corpus in it, that model folders may have and that no longer exist."""
 _LARGEST = 100_000
@@ -45,7 +49,13 @@ def load_recipe(
     for override in [overrides] if isinstance(overrides, str) else overrides:
         _set(tree, override)
     if based and "data" not in tree:
-        raise UsageError(_missing_data(path))
+        title = next((title for title, shipped in shipped_recipes().items() if shipped.samefile(path)), None)
+        if title is None:
+            raise UsageError(f"{path}: 'data' is missing: say which text to train on, as in data: {EXAMPLE_DATA}.")
+        raise UsageError(
+            f"The recipe '{title}' is for text of your own: write the lines 'base: {title}', 'name: mine' and "
+            f"'data: {EXAMPLE_DATA}' into a file mine.yaml, and train that."
+        )
     if path.name == "recipe.yaml" and path.with_name("source.model").exists():  # in a model folder
         _complete(tree)
     _take_first_languages(tree.get("data"))
@@ -133,26 +143,9 @@ def _take_first_languages(data: object) -> None:
                 data.setdefault(key, section[name])
 
 
-EXAMPLE_DATA = (
-    '{source: en, target: de, train: "data/train.{en,de}", valid: "data/dev.{en,de}", test: "data/test.{en,de}"}'
-)
-"""An example of `data`, for recipes that leave it to the recipes based on them."""
-
-
 def leaves_data_open(path: Path) -> bool:
     """Whether a recipe has no `data`, which the recipes based on it set (`small`, `medium`)."""
     return "data" not in _read_tree(path, ())
-
-
-def _missing_data(path: Path) -> str:
-    """The error message for a recipe without `data`."""
-    name = next((name for name, shipped in shipped_recipes().items() if shipped.samefile(path)), None)
-    if name is None:
-        return f"{path}: 'data' is missing: say which text to train on, as in data: {EXAMPLE_DATA}."
-    return (
-        f"The recipe '{name}' is for text of your own: write the lines 'base: {name}', 'name: mine' and "
-        f"'data: {EXAMPLE_DATA}' into a file mine.yaml, and train that."
-    )
 
 
 def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from nmt.recipe.attention import AttentionConfig
 from nmt.recipe.section import (
@@ -19,6 +19,7 @@ from nmt.recipe.section import (
     default_kind,
     derived,
     next_multiple,
+    short_form,
 )
 
 Cell = Literal["gru", "gru-reset-before", "lstm"]
@@ -147,12 +148,6 @@ class DropoutConfig(Section):
     """Use one mask for all time steps of a sentence (Gal and Ghahramani 2016) instead of one per step."""
 
 
-def _from_rate(value: object) -> object:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return {"embedding": value, "annotations": value, "readout": value}
-    return value
-
-
 class DefaultInitializationConfig(Section):
     """U orthogonal, other matrices by Glorot's or PyTorch's uniform rules, embeddings of length 1 on average."""
 
@@ -197,7 +192,7 @@ class RecurrentModelConfig(Section):
     encoder: EncoderConfig = EncoderConfig()
     attention: AttentionConfig = AttentionConfig()
     decoder: DecoderConfig = DecoderConfig()
-    dropout: Annotated[DropoutConfig, BeforeValidator(_from_rate)] = DropoutConfig()
+    dropout: Annotated[DropoutConfig, short_form(int | float, "embedding", "annotations", "readout")] = DropoutConfig()
     lexical: bool = False
     """Let the output layer see the attended source tokens themselves: annotations hold g E x_j too, and W_l tanh(sum_j alpha_ij g E x_j) is
     added to the readout (after Nguyen and Chiang 2018). With little text, models learn faster and copy more names; with
@@ -244,17 +239,17 @@ class RecurrentModelConfig(Section):
         if self.decoder.bridge == "backward" and self.encoder.direction == "forward":
             raise ValueError(
                 "decoder.bridge backward needs an encoder that reads backwards: "
-                "use bridge: final, or encoder.direction both",
+                "use bridge: final, or encoder.direction both"
             )
         if self.decoder.readout.kind == "state" and self.decoder.readout.size != self.decoder.hidden:
             raise ValueError(
                 "decoder.readout state is the decoder state, so its size is decoder.hidden, but they are "
-                f"{self.decoder.readout.size} and {self.decoder.hidden}: leave decoder.readout.size out",
+                f"{self.decoder.readout.size} and {self.decoder.hidden}: leave decoder.readout.size out"
             )
         if self.tie != "none" and self.decoder.readout.size != self.embedding:
             raise ValueError(
                 f"embedding and decoder.readout.size are {self.embedding} and {self.decoder.readout.size}, so the output "
-                "layer cannot share its weights with the embeddings: make them equal or set tie: none",
+                "layer cannot share its weights with the embeddings: make them equal or set tie: none"
             )
         return self
 
@@ -274,11 +269,11 @@ class RecurrentModelConfig(Section):
         if score in ("none", "dot"):
             raise ValueError(
                 f"lexical attends to tokens beside states, which attention.score {score} cannot: "
-                "use another score or leave lexical out",
+                "use another score or leave lexical out"
             )
         if heads > 1:
             raise ValueError(
-                f"lexical reads the weights of one attention, but attention.heads is {heads}: leave one out",
+                f"lexical reads the weights of one attention, but attention.heads is {heads}: leave one out"
             )
 
     def _need_equal_stacks(self) -> None:
@@ -288,7 +283,7 @@ class RecurrentModelConfig(Section):
             if ours != theirs:
                 raise ValueError(
                     f"decoder.bridge copy needs decoder.{key} = encoder.{key}, but they are {ours} and {theirs}: "
-                    "make them equal or use another bridge",
+                    "make them equal or use another bridge"
                 )
 
     def _need_equal_widths(self, key: str, value: str, *, remedy: str) -> None:
@@ -298,16 +293,16 @@ class RecurrentModelConfig(Section):
         if hidden % directions:
             raise ValueError(
                 f"{key} {value} needs an even decoder.hidden, because annotations of both directions are as wide as it, "
-                f"but it is {hidden}{remedy}",
+                f"but it is {hidden}{remedy}"
             )
         if annotation > WIDEST:
             raise ValueError(
                 f"{key} {value} needs decoder.hidden = {sides}, which is {annotation}, more than the {WIDEST} it can be"
-                f"{remedy}",
+                f"{remedy}"
             )
         if hidden != annotation:
             raise ValueError(
-                f"{key} {value} needs decoder.hidden = {sides}, but they are {hidden} and {annotation}{remedy}",
+                f"{key} {value} needs decoder.hidden = {sides}, but they are {hidden} and {annotation}{remedy}"
             )
 
     def _need_divisible_widths(self) -> None:
@@ -318,6 +313,4 @@ class RecurrentModelConfig(Section):
         }
         for side, width in widths.items():
             if width % heads:
-                raise ValueError(
-                    f"attention.heads must divide {side}, but they are {heads} and {width}: change one",
-                )
+                raise ValueError(f"attention.heads must divide {side}, but they are {heads} and {width}: change one")

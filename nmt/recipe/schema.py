@@ -54,14 +54,12 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.model.tie == "all" and not self.subwords.joint:
-            raise ValueError(
-                "model.tie: all shares the embeddings of both languages, which needs subwords.joint: true",
-            )
+            raise ValueError("model.tie: all shares the embeddings of both languages, which needs subwords.joint: true")
         pretrained = self.training.pretrained
         if pretrained is not None and pretrained.subwords == "same" and self.subwords.source_model is not None:
             raise ValueError(
                 "training.pretrained.subwords: same uses the subwords of the pretrained model, but subwords.source_model names "
-                "a file: set training.pretrained.subwords: new or leave the file out",
+                "a file: set training.pretrained.subwords: new or leave the file out"
             )
         self._possible_guidance()
         return self
@@ -71,18 +69,18 @@ class Recipe(Section):
         if guided is not None and not self.model.has_attention:
             raise ValueError(
                 "training.guided_alignment has no attention to guide, because model.attention.score is none: "
-                "leave it out or choose a score",
+                "leave it out or choose a score"
             )
         changing = next((key for key in ("concatenation", "copying") if getattr(self.data, key)), None)
         if guided is not None and changing:
             raise ValueError(
-                f"data.{changing} makes new pairs, for which training.guided_alignment has no links: leave one out",
+                f"data.{changing} makes new pairs, for which training.guided_alignment has no links: leave one out"
             )
         train = self.data.train if isinstance(self.data.train, str) else "a mixture"
         if guided is not None and guided.links == "gold" and not train.startswith("sample:"):
             raise ValueError(
                 f"training.guided_alignment.links: gold needs a corpus that has links, sample:train, but data.train is "
-                f"{train}: name a file of links",
+                f"{train}: name a file of links"
             )
 
 

@@ -1,9 +1,11 @@
 """What all sections of a recipe share: strictness, types with limits, derived defaults, unions by kind."""
 
 import re
+from types import UnionType
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic_core import PydanticUndefined
 
 _STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Controls, line and paragraph separators, and what turns the direction of text."""
@@ -65,6 +67,15 @@ def default_kind(default: str) -> BeforeValidator:
         return {"kind": default, **value} if isinstance(value, dict) else value
 
     return BeforeValidator(with_kind)
+
+
+def short_form(kind: type | UnionType, *keys: str, schema: Any = PydanticUndefined) -> BeforeValidator:
+    """Accept a value of this type as that of some keys of a section; `schema` is what may be written."""
+
+    def with_keys(value: object) -> object:
+        return dict.fromkeys(keys, value) if isinstance(value, kind) and not isinstance(value, bool) else value
+
+    return BeforeValidator(with_keys, json_schema_input_type=schema)
 
 
 BY_KIND = Field(discriminator="kind")

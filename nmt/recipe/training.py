@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from nmt.recipe.section import BY_KIND, BeamSize, Fraction, Positive, Section, Size, default_kind
+from nmt.recipe.section import BY_KIND, BeamSize, Fraction, Positive, Section, Size, default_kind, short_form
 
 
 class AdamConfig(Section):
@@ -129,11 +129,6 @@ class GuidedAlignmentConfig(Section):
     """Factor of the weight after every epoch."""
 
 
-def _from_folder(value: object) -> object:
-    """Accept the folder alone."""
-    return {"model": value} if isinstance(value, str) else value
-
-
 class PretrainedConfig(Section):
     """The model to start from: fine-tuning, or transfer to another language pair (Zoph et al. 2016)."""
 
@@ -202,9 +197,9 @@ class TrainingConfig(Section):
     schedule: ScheduleConfig = ConstantScheduleConfig()
     clip_norm: Positive | None = 1.0
     label_smoothing: Fraction = 0.1
-    pretrained: Annotated[
-        PretrainedConfig | None, BeforeValidator(_from_folder, json_schema_input_type=str | PretrainedConfig | None)
-    ] = None
+    pretrained: Annotated[PretrainedConfig | None, short_form(str, "model", schema=str | PretrainedConfig | None)] = (
+        None
+    )
     """Start from the weights of another model, named by its folder; null starts from random ones."""
     guided_alignment: GuidedAlignmentConfig | None = None
     """Train the attention on word links too; null is off."""
@@ -227,6 +222,6 @@ class TrainingConfig(Section):
     def _possible(self) -> Self:
         if self.batch_sentences is None and self.sort_within is not None:
             raise ValueError(
-                "sort_within counts batches of a number of sentences: set batch_sentences or leave sort_within out",
+                "sort_within counts batches of a number of sentences: set batch_sentences or leave sort_within out"
             )
         return self

@@ -3,9 +3,9 @@
 import math
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from nmt.recipe.section import WIDEST, Fraction, Heads, Layers, Section, Width, derived
+from nmt.recipe.section import WIDEST, Fraction, Heads, Layers, Section, Width, derived, short_form
 
 
 class TransformerStackConfig(Section):
@@ -21,12 +21,6 @@ class TransformerDropoutConfig(Section):
     """Rate of dropping whole words, as in recurrent models."""
     residual: Fraction = 0.1
     """On the output of each sublayer, before it is added to its input (Vaswani et al. 2017, 5.4)."""
-
-
-def _from_transformer_rate(value: object) -> object:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return {"embedding": value, "residual": value}
-    return value
 
 
 class TransformerModelConfig(Section):
@@ -46,7 +40,9 @@ class TransformerModelConfig(Section):
     """LayerNorm after each sublayer's sum (`post`, 3.1 in the paper) or on its input (`pre`), which trains without warm-up."""
     encoder: TransformerStackConfig = TransformerStackConfig()
     decoder: TransformerStackConfig = TransformerStackConfig()
-    dropout: Annotated[TransformerDropoutConfig, BeforeValidator(_from_transformer_rate)] = TransformerDropoutConfig()
+    dropout: Annotated[TransformerDropoutConfig, short_form(int | float, "embedding", "residual")] = (
+        TransformerDropoutConfig()
+    )
     alignment_layer: Annotated[int, Field(ge=1)] = derived(1)
     """Decoder layer whose attention is shown and guided, from 1. By default the last but one (Garg et al. 2019)."""
     alignment_head: Annotated[int, Field(ge=1)] | None = None
@@ -65,9 +61,7 @@ class TransformerModelConfig(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.embedding % self.heads:
-            raise ValueError(
-                f"heads must divide embedding, but they are {self.heads} and {self.embedding}: change one",
-            )
+            raise ValueError(f"heads must divide embedding, but they are {self.heads} and {self.embedding}: change one")
         most = {"alignment_layer": self.decoder.layers, "alignment_head": self.heads}
         for key, limit in most.items():
             if (getattr(self, key) or 1) > limit:

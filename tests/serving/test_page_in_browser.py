@@ -1,9 +1,8 @@
 """The page of the server in a headless Chromium, used as a person uses it, and judged by axe-core.
 
-Needs a Chromium (see `tests/conftest.py`). Screenshots go to `$NMT_SCREENSHOTS`, or are thrown away.
+Needs a Chromium (see `tests/conftest.py`).
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,18 +48,21 @@ def visit(browser: Any, server: int) -> Iterator[Open]:
     complaints: list[str] = []
     contexts: list[Any] = []
 
+    def note_message(message: Any) -> None:
+        if message.type in ("error", "warning") and "the server responded with" not in message.text:
+            complaints.append(message.text)
+
     def visit(*, port: int = server, width: int = 1200, height: int = 900, **options: Any) -> Any:
+        def note_request(request: Any) -> None:
+            if not request.url.startswith((address, "blob:", "data:")):
+                complaints.append(request.url)
+
+        address = f"http://127.0.0.1:{port}/"
         contexts.append(browser.new_context(viewport={"width": width, "height": height}, **options))
         page = contexts[-1].new_page()
-        address = f"http://127.0.0.1:{port}/"
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda message: complaints.extend([message.text] * _is_complaint(message)))
-        page.on(
-            "request",
-            lambda request: complaints.extend(
-                [request.url] * (not request.url.startswith((address, "blob:", "data:")))
-            ),
-        )
+        page.on("console", note_message)
+        page.on("request", note_request)
         page.goto(address)
         return page
 
@@ -68,11 +70,6 @@ def visit(browser: Any, server: int) -> Iterator[Open]:
     for context in contexts:
         context.close()
     assert complaints == []
-
-
-def _is_complaint(message: Any) -> bool:
-    """An error or a warning, but not that a request was refused, which some tests mean."""
-    return message.type in ("error", "warning") and "the server responded with" not in message.text
 
 
 def type_text(page: Any, text: str, translation: str) -> None:
@@ -85,11 +82,6 @@ def await_translation(page: Any, translation: str, column: int = 0) -> None:
     page.wait_for_function(
         "([id, text]) => document.getElementById(id).value === text", arg=[f"translation-{column}", translation]
     )
-
-
-def take(page: Any, name: str) -> None:
-    if folder := os.environ.get("NMT_SCREENSHOTS"):
-        page.screenshot(path=str(Path(folder) / f"{name}.png"))
 
 
 def violations(page: Any) -> list[str]:
@@ -115,7 +107,6 @@ def test_typing_translates_and_draws(visit: Open) -> None:
     assert page.locator(".source .word").all_inner_texts() == ["one", "two", "three"]
     assert page.locator(".target .word").all_inner_texts() == ["three", "two", "one"]
     assert page.locator("td").count() == 9
-    take(page, "served")
     page.fill("#q", "")
     await_translation(page, "")
     assert page.locator(".card").count() == 0
@@ -139,6 +130,9 @@ def test_pointing_at_a_word_lights_up_its_partners(visit: Open) -> None:
     type_text(page, "a b c", "c b a")
     lit = page.locator(".ribbon:not([hidden]):not(.dim)")
     assert lit.count() == 9
+    with page.expect_download() as download:
+        page.click(".downloads button:has-text('PNG')")
+    assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
     page.hover(".source .word >> nth=0")
     assert lit.count() == 3
     assert page.inner_text(".readout") == "\u2068a\u2069 → a 0.80, c 0.10, b 0.10"
@@ -159,7 +153,6 @@ def test_an_edited_translation_is_scored_and_drawn(visit: Open) -> None:
     assert page.locator(".target .word").all_inner_texts() == ["my", "own", "words"]
     assert page.locator(".alternatives input").count() == 6
     assert page.locator(".alternatives input").nth(5).is_checked()
-    take(page, "edited")
     page.fill("#translation-0", "b a-1")  # which is the second hypothesis
     page.wait_for_function("() => document.querySelectorAll('.alternatives input').length === 5")
     assert page.locator(".alternatives input").nth(1).is_checked()
@@ -196,7 +189,6 @@ def test_two_models_side_by_side(visit: Open) -> None:
     assert page.locator(".bar label").all_inner_texts() == ["English", "German, one", "German, two"]
     page.hover("#column-0 .source .word >> nth=0")
     assert page.locator(".word.chosen").count() == 2  # the other model follows
-    take(page, "compared")
     page.hover("h1")
     assert violations(page) == []
     page.select_option("#model", label="two (en → de)")
@@ -204,16 +196,6 @@ def test_two_models_side_by_side(visit: Open) -> None:
     page.wait_for_function("() => document.querySelectorAll('.ribbons').length === 1")
     assert page.locator(".column").count() == 1
     assert page.locator(".bar label").all_inner_texts() == ["English", "German"]
-
-
-def test_downloads(visit: Open) -> None:
-    page = visit()
-    type_text(page, "a b", "b a")
-    for form, start in (("PNG", b"\x89PNG"), ("SVG", b"<?xml"), ("HTML", b"<!doctype"), ("JSON", b"{")):
-        with page.expect_download() as download:
-            page.click(f".downloads button:has-text('{form}')")
-        assert download.value.suggested_filename == f"alignment.{form.lower()}"
-        assert Path(download.value.path()).read_bytes().startswith(start)
 
 
 def test_hostile_text_is_shown_and_does_nothing(visit: Open) -> None:
@@ -231,6 +213,8 @@ def test_hostile_text_is_shown_and_does_nothing(visit: Open) -> None:
 def test_axe_finds_nothing_serious(visit: Open, scheme: str, width: int) -> None:
     """Nor in the wide and light page, as the test of two models shows."""
     page = visit(width=width, color_scheme=scheme)
+    ground = "getComputedStyle(document.querySelector('#source')).backgroundColor"
+    assert page.evaluate(ground) == {"dark": "rgb(21, 24, 28)", "light": "rgb(255, 255, 255)"}[scheme]
     assert violations(page) == []
     type_text(page, "one two three four five six seven eight", "eight seven six five four three two one")
     page.fill("#translation-0", "eight seven")
@@ -238,26 +222,6 @@ def test_axe_finds_nothing_serious(visit: Open, scheme: str, width: int) -> None
     assert violations(page) == []
     page.hover(".target .word >> nth=0")
     assert [item for item in violations(page) if not item.startswith("color-contrast")] == []  # dimmed cells are meant
-
-
-def test_keys_reach_everything_in_order(visit: Open) -> None:
-    page = visit()
-    type_text(page, "a b", "b a")
-    page.focus("#model")
-    names = []
-    for _ in range(14):
-        page.keyboard.press("Tab")
-        name = "(({ id, className, value, tagName }) => id || className || value || tagName)(document.activeElement)"
-        names.append(page.evaluate(name).split()[0])
-        outline = page.evaluate(
-            "(element => getComputedStyle(element).outlineStyle !== 'none' || element.tagName === 'TEXTAREA'"
-            " || element.type === 'radio')(document.activeElement)"
-        )
-        assert outline, names
-    assert names == [
-        "compare", "theme", "q", "copy", "translation-0", "on", "word", "word", "scroll", "threshold",
-        "png", "svg", "html", "json",
-    ]  # fmt: skip
 
 
 def test_a_phone_needs_no_sideways_scrolling(visit: Open) -> None:
@@ -272,27 +236,6 @@ def test_a_phone_needs_no_sideways_scrolling(visit: Open) -> None:
     assert 0 < second["y"] - (first["y"] + first["height"]) < 100  # the translations stand together
     page.tap("#column-0 .target .word >> nth=0")
     assert page.locator("#column-0 .word.chosen").count() == 1
-    take(page, "served-phone")
-
-
-def test_a_long_sentence_is_drawn_in_two_columns(visit: Open) -> None:
-    page = visit(width=390, height=844, has_touch=True, is_mobile=True)
-    words = [f"word{number}" for number in range(87)]
-    type_text(page, " ".join(words), " ".join(reversed(words)))
-    page.wait_for_selector(".ribbons.down")
-    assert page.locator(".word").first.bounding_box()["height"] >= 24  # what a finger needs (WCAG 2.5.8)
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    type_text(page, "a b", "b a")
-    page.wait_for_selector(".ribbons.across")
-
-
-def test_dark_and_light(visit: Open) -> None:
-    page = visit(color_scheme="dark")
-    ground = "getComputedStyle(document.querySelector('#source')).backgroundColor"
-    assert page.evaluate(ground) == "rgb(21, 24, 28)"
-    take(page, "served-dark")
-    page.click("#theme")
-    assert page.evaluate(ground) == "rgb(255, 255, 255)"
 
 
 def test_without_scripts_the_form_translates(visit: Open) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.alignment.link_files import read_pharaoh
@@ -43,10 +42,12 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
         if corpus.file(split, _LINKS_EXTENSION) is None:
             return None
         gold, first = read_pharaoh(fetching.find(name, split, _LINKS_EXTENSION)), corpus.languages[0]
-    elif path := _links_beside(locator):
-        gold, first = read_pharaoh(path), source
     else:
-        return None
+        stem = locator.partition("{")[0].removesuffix(".") if "{" in locator else locator
+        path = expand_home(f"{stem}.{_LINKS_EXTENSION}")
+        if locator.startswith(("hf:", "mtdata:", "sacrebleu:")) or not path.is_file():
+            return None
+        gold, first = read_pharaoh(path), source
     return gold if source == first else [links.flipped() for links in gold]
 
 
@@ -64,11 +65,3 @@ def aligned_text(data: DataConfig, locator: str) -> str | None:
                 return None
             return f"{name}/{file.split}"
     return None
-
-
-def _links_beside(locator: str) -> Path | None:
-    """The file of links beside the two text files, if there is one."""
-    head, brace, _ = locator.partition("{")
-    stem = head.removesuffix(".") if brace else locator
-    path = expand_home(f"{stem}.{_LINKS_EXTENSION}")
-    return path if not locator.startswith(("hf:", "mtdata:", "sacrebleu:")) and path.is_file() else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -40,19 +40,15 @@ def matrix_html(weights: np.ndarray, source: Sequence[str], target: Sequence[str
     if not 0 < min(targets, sources) <= max(targets, sources) <= _MOST_WORDS:
         return ""
     head = "".join(f'<th scope="col" style="{_COLUMN}">{escape(word)}</th>' for word in source)
-    rows = "".join(
-        f'<tr><th scope="row" style="{_ROW}">{escape(word)}</th>{"".join(_cells(row))}</tr>'
-        for word, row in zip(target, weights, strict=True)
-    )
+    rows = ""
+    for word, row in zip(target, weights.tolist(), strict=True):
+        rows += f'<tr><th scope="row" style="{_ROW}">{escape(word)}</th>'
+        for weight in row:  # the blue is half transparent, so that text in the page's color stays legible on it
+            number = f"{weight:.2f}" if weight >= _LEAST_WEIGHT else ""
+            rows += f'<td style="{_CELL};background:rgba(70,130,200,{0.8 * min(weight, 1):.2f})">{number}</td>'
+        rows += "</tr>"
     caption = '<caption style="caption-side:bottom;text-align:left;opacity:.75">Weight of each source word for each target word</caption>'
     return f'<table style="{_TABLE}">{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
-
-
-def _cells(weights: np.ndarray) -> Iterator[str]:
-    """The cells of a row. Their blue is half transparent, so that text in the page's color stays legible on it."""
-    for weight in weights:
-        number = f"{weight:.2f}" if weight >= _LEAST_WEIGHT else ""
-        yield f'<td style="{_CELL};background:rgba(70,130,200,{0.8 * min(float(weight), 1):.2f})">{number}</td>'
 
 
 def _score(score: float) -> str:

@@ -96,7 +96,16 @@ def explorer_page(
     data = {
         "models": list(models),
         "languages": list(languages),
-        "sentences": [_sentence(sentence) for sentence in sentences],
+        "sentences": [
+            {
+                "number": sentence.number,
+                "reference": sentence.reference,
+                "gold": gold and {"sure": sorted(gold.sure), "possible": sorted(gold.possible - gold.sure)},
+                "readings": [_reading(reading) for reading in sentence.readings],
+            }
+            for sentence in sentences
+            for gold in [sentence.gold]
+        ],
     }
     return _fill(title, json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
 
@@ -118,16 +127,6 @@ def _check(sentences: Sequence[Explored], models: Sequence[str]) -> None:
             if sentence.gold:
                 size = len(reading.words.source), len(reading.words.target)
                 check_within(sentence.gold.possible, *size, f"Gold links, line {sentence.number}")
-
-
-def _sentence(sentence: Explored) -> dict[str, Any]:
-    gold = sentence.gold
-    return {
-        "number": sentence.number,
-        "reference": sentence.reference,
-        "gold": gold and {"sure": sorted(gold.sure), "possible": sorted(gold.possible - gold.sure)},
-        "readings": [_reading(reading) for reading in sentence.readings],
-    }
 
 
 def _reading(reading: Reading) -> dict[str, Any]:

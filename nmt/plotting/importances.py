@@ -129,18 +129,15 @@ def importances_page(texts: Sequence[Alignment], title: str) -> str:
 
 
 def _article(text: Alignment) -> str:
-    """A caption and a shaded paragraph for each reading of a text."""
-    readings = [
-        f'<h2 dir="auto">{html.escape(name)}</h2>\n<p dir="auto">{" ".join(map(_word, text.source, weights))}</p>\n'
-        for name, weights in zip(text.target, text.weights.tolist(), strict=True)
-    ]
-    return f"<article>\n{''.join(readings)}</article>\n"
-
-
-def _word(word: str, weight: float) -> str:
-    """A word in its shade; pointing at it shows its weight."""
-    level = _level(weight)
-    return f'<span class="s{level}" title="{weight:.3f}">{html.escape(word)}</span>' if level else html.escape(word)
+    """A caption and a shaded paragraph for each reading of a text; pointing at a word shows its weight."""
+    article = ""
+    for caption, weights in zip(text.target, text.weights.tolist(), strict=True):
+        words = []
+        for word, weight in zip(map(html.escape, text.source), weights, strict=True):
+            level = _level(weight)
+            words.append(f'<span class="s{level}" title="{weight:.3f}">{word}</span>' if level else word)
+        article += f'<h2 dir="auto">{html.escape(caption)}</h2>\n<p dir="auto">{" ".join(words)}</p>\n'
+    return f"<article>\n{article}</article>\n"
 
 
 def _level(weight: float) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,7 +12,6 @@ import torch
 import nmt
 from nmt.alignment.translation import Translation
 from nmt.recipe import Recipe
-from nmt.runtime.device import torch_defaults
 from tests.robustness import tiny
 from tests.training import toy
 
@@ -110,22 +108,3 @@ def test_training_is_that_without_the_setting(
         before = globals_of_torch()
         assert train(recipe, tmp_path / "run") == weights
         assert globals_of_torch() == before
-
-
-def test_the_type_of_all_threads_is_given_back_by_the_last_of_them() -> None:
-    inside, leave = threading.Event(), threading.Event()
-
-    def compute() -> None:
-        with torch_defaults():
-            inside.set()
-            leave.wait(10)
-
-    with double_precision():
-        other = threading.Thread(target=compute)
-        with torch_defaults():
-            other.start()
-            assert inside.wait(10)
-        assert torch.get_default_dtype() == torch.float32
-        leave.set()
-        other.join()
-        assert torch.get_default_dtype() == torch.float64

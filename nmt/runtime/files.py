@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, count
@@ -33,14 +32,17 @@ def refuse_pointer(path: Path) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`. On success it is renamed to `path`, on an exception it is removed.
 
-    A device, a pipe or an open descriptor (`/dev/stdout`) cannot be replaced, so it is yielded itself.
+    The new file has the permissions of the old one. A device, a pipe or an open descriptor (`/dev/stdout`) cannot be replaced, so it
+    is yielded itself.
     """
     if not _is_replaceable(path):
         yield path
         return
-    path = _followed(path)
+    if path.is_symlink():  # which stays
+        path = path.resolve()
     beside = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}.{secrets.token_hex(4)}.new")
     try:
+        _keep_mode(path, beside)
         yield beside
         os.replace(beside, path)
     finally:
@@ -57,10 +59,12 @@ def completing(path: Path) -> Iterator[Path]:
     if not _is_replaceable(path):
         yield path
         return
-    path = _followed(path)
+    if path.is_symlink():
+        path = path.resolve()
     names = (f"{path.name}.part{number}" for number in chain([""], count(2)))
     part = next(free for free in map(path.with_name, names) if not os.path.lexists(free))
     try:
+        _keep_mode(path, part)
         yield part
         os.replace(part, path)
     except BaseException:
@@ -74,20 +78,12 @@ def completing(path: Path) -> Iterator[Path]:
 
 def _is_replaceable(path: Path) -> bool:
     """Whether a new file can be renamed to this path: it does not exist, or is a regular file."""
-    if not path.exists():
-        return True
-    is_special = any(path.absolute().is_relative_to(place) for place in ("/dev", "/proc"))
-    return path.is_file() and not is_special and os.access(_followed(path).parent, os.W_OK)
+    is_special = any(path.absolute().is_relative_to(folder) for folder in ("/dev", "/proc"))
+    return not path.exists() or (path.is_file() and not is_special)
 
 
-def _followed(path: Path) -> Path:
-    """The target of a symbolic link, so that the link itself stays; any other path unchanged."""
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
-
-
-def keep_mode(path: Path, beside: Path) -> None:
-    """Copy the permissions of `path` to the file that will replace it. A read-only file cannot be replaced then."""
-    if path.is_file() and beside != path:
+def _keep_mode(path: Path, beside: Path) -> None:
+    if path.is_file():
         beside.touch(mode=0o600)
         shutil.copymode(path, beside)
 
@@ -104,19 +100,16 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     Raises:
         DataError: the file cannot be written.
     """
-    outcome = "What was there before is unchanged."
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as beside:
-            keep_mode(path, beside)
             write(beside)
             if beside == path:
                 return
             sync(beside)
-        outcome = "It is there, but might not survive a power failure."
         sync(path.parent)
     except OSError as error:
-        raise DataError(f"Cannot write {path}: {error.strerror or error}. {outcome}") from None
+        raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None
 
 
 def write_content(path: Path, content: str | bytes) -> None:
@@ -141,10 +134,8 @@ def discard(descriptor: int) -> None:
 
 
 def sync(path: Path) -> None:
-    """Flush a file, or a folder's entries, to the disk. Does nothing for folders on Windows."""
-    if sys.platform == "win32" and path.is_dir():
-        return
-    descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    """Flush a file, or a folder's entries, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

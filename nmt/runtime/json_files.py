@@ -26,9 +26,9 @@ def read_bounded(path: Path) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ValueError, also for numbers of many digits and for deep nesting."""
+    """The value of a JSON text, in which whole numbers of many digits are floating-point. Raises ValueError."""
     try:
-        return json.loads(text, parse_int=_whole_number)
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= _MOST_DIGITS else float(digits))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -58,9 +58,3 @@ def read_records(path: Path) -> list[tuple[int, dict[str, Any]]]:
             raise DataError(f"{path} is damaged: line {number:,} is not a JSON object.")
         records.append((number, record))
     return records
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"a number of {len(digits):,} digits")
-    return int(digits)

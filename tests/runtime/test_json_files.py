@@ -28,7 +28,7 @@ def recipe() -> Recipe:
     return tiny.bundle().recipe
 
 
-@pytest.mark.parametrize("text", [DEEP, f"[{NUMBER}]", "{", "\0" * 10, "\udcff"])
+@pytest.mark.parametrize("text", [DEEP, "{", "\0" * 10, "\udcff"])
 def test_what_is_no_json_of_ours_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_json(text)

@@ -6,10 +6,8 @@ The mean of the best checkpoints often translates better than each of them, at n
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +18,9 @@ from nmt.bundle.folder import WEIGHTS, Bundle, load_tensors, save_tensors
 from nmt.errors import DataError, UsageError
 from nmt.runtime.files import sync
 from nmt.training.checkpoint import Tensors, load_state
-from nmt.training.data_file import load_data_description
+from nmt.training.data_file import DATA
 
 BEST = "best"
-_CHECKPOINT_NAME = re.compile(r"[0-9]{8,}\.safetensors")
-"""The names that `checkpoint_file` gives. Files of other names are never removed."""
 Rank = tuple[float, ...]
 """The figures that order validations, the most important first; higher is better."""
 
@@ -62,11 +58,10 @@ class BestCheckpoints:
             self.starts_anew = best is not None
             return
         self.rank, self.stale = tuple(best), state.get("stale", 0)
-        self.checkpoints = [(tuple(rank), update) for rank, update in state.get("kept", []) if self._is_kept(update)]
-
-    def _is_kept(self, update: int) -> bool:
-        """Whether a checkpoint has its file, if it needs one; the run may have kept one checkpoint, the model, before."""
-        return self.run is None or self.count == 1 or checkpoint_file(self.run, update).is_file()
+        for rank, update in state.get("kept", []):
+            # The run may have kept one checkpoint before, the model, which needs no file.
+            if self.run is None or self.count == 1 or checkpoint_file(self.run, update).is_file():
+                self.checkpoints.append((tuple(rank), update))
 
     def add(self, weights: Tensors, rank: Rank, update: int) -> bool:
         """Save validated weights as the model if they are the best so far, and as a checkpoint if they are among the best.
@@ -102,7 +97,7 @@ class BestCheckpoints:
         """The mean of the best checkpoints; None unless there are several. Raises DataError if one is damaged."""
         if self.run is None or len(self.checkpoints) < 2:
             return None
-        return mean_of_files([checkpoint_file(self.run, update) for _, update in self.checkpoints])
+        return mean_weights([load_tensors(checkpoint_file(self.run, update)) for _, update in self.checkpoints])
 
     def remove_others(self) -> None:
         """Remove checkpoints that are no longer among the best. Call it only after the state that says so is saved."""
@@ -110,9 +105,8 @@ class BestCheckpoints:
             return  # by other metrics than before: the previous ones stay until another is saved
         current = {checkpoint_file(self.run, update) for _, update in self.checkpoints}
         for path in (self.run / BEST).glob("*.safetensors"):
-            if path not in current and _CHECKPOINT_NAME.fullmatch(path.name):
-                with suppress(OSError):  # the next call tries again
-                    path.unlink()
+            if path not in current and path.stem.isdigit():  # files that a user has named stay
+                path.unlink(missing_ok=True)
 
 
 def checkpoint_file(run: Path, update: int) -> Path:
@@ -126,11 +120,6 @@ def mean_weights(checkpoints: Sequence[Mapping[str, Tensor]]) -> dict[str, Tenso
         name: torch.stack([checkpoint[name].double() for checkpoint in checkpoints]).mean(0).to(value.dtype)
         for name, value in checkpoints[0].items()
     }
-
-
-def mean_of_files(files: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of stored checkpoints. Raises DataError if one is damaged."""
-    return mean_weights([load_tensors(path) for path in files])
 
 
 def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
@@ -148,11 +137,14 @@ def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
         DataError: the run has no such checkpoints, or the folder cannot be written.
         UsageError: `output` exists, or `best` is out of range.
     """
-    files = _stored_checkpoints(run)
+    files = [checkpoint_file(run, update) for _, update in load_state(run).progress.get("kept", [])]
+    files = [path for path in files if path.is_file()]
+    if not files:
+        raise DataError(f"{run} kept no checkpoints to average: train with training.validation.keep_best above 1.")
     count = len(files) if best is None else best
     if not 1 <= count <= len(files):
         raise UsageError(f"--best must be between 1 and {len(files)}, the checkpoints that {run} kept, but is {count}.")
-    _write_model(run, output, mean_of_files(files[:count]))
+    _write_model(run, output, mean_weights([load_tensors(path) for path in files[:count]]))
     return count
 
 
@@ -177,25 +169,13 @@ def _write_model(run: Path, output: Path, weights: Tensors) -> None:
     """Write a model folder with the recipe and subwords of a run and these weights, atomically."""
     if output.exists():
         raise UsageError(f"{output} exists already: choose another folder.")
-    bundle, data = Bundle.load(run, weights=False), load_data_description(run)
     unfinished = output.with_name(f".{output.name}.{os.getpid()}.new")
     try:
-        bundle.save_description(unfinished)
-        if data is not None:
-            data.save(unfinished)
+        Bundle.load(run, weights=False).save_description(unfinished)
+        if (run / DATA).is_file():
+            shutil.copy(run / DATA, unfinished)
         save_tensors(weights, unfinished / WEIGHTS)
         unfinished.rename(output)
         sync(output.parent)
-    except OSError as error:
-        raise DataError(f"Cannot write {output}: {error.strerror or error}.") from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _stored_checkpoints(run: Path) -> list[Path]:
-    """The files of the best checkpoints of a run, best first. Raises DataError if there are none."""
-    files = [checkpoint_file(run, update) for _, update in load_state(run).progress.get("kept", [])]
-    files = [path for path in files if path.is_file()]
-    if not files:
-        raise DataError(f"{run} kept no checkpoints to average: train with training.validation.keep_best above 1.")
-    return files

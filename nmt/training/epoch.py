@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +17,7 @@ from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
 from nmt.data.encoded import EncodedCorpus, EncodedPairs
 from nmt.data.mixture import rows_of_epoch
 from nmt.data.sampled import SampledCorpus, Watch
-from nmt.recipe import DataConfig, Recipe
+from nmt.recipe import Recipe
 from nmt.runtime.cores import usable_cores
 from nmt.text.subwords import Subwords
 from nmt.training.parallel import ranks_on_this_machine
@@ -30,11 +28,6 @@ Group = list[Rows]
 """The rows of each batch of an update."""
 DEPTH = 3
 """Most results that wait for the loop."""
-_busy = threading.Lock()
-"""Held while the thread computes. A fork waits for it, so that no lock inside a library stays closed in the new process."""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_busy.acquire, after_in_parent=_busy.release, after_in_child=_busy.release)
 
 
 @dataclass(frozen=True)
@@ -83,59 +76,42 @@ def plan_epoch(
         words: rare words, which are copied.
         watch: shows the progress of subword sampling.
     """
-    data, pairs = recipe.data, _pairs_of_epoch(recipe, corpus, source, target, number, watch)
+    data, training, seed = recipe.data, recipe.training, recipe.seed
+    pairs: EncodedPairs = corpus
+    if recipe.subwords.sampling is not None:
+        alpha, processes = recipe.subwords.sampling, max(usable_cores() // ranks_on_this_machine(), 1)
+        drawn = 2 * (1_000_003 * seed + number)
+        pairs = SampledCorpus(corpus, source, target, alpha=alpha, seed=drawn, processes=processes, watch=watch)
     rows = None
     if not isinstance(data.train, str):
-        rows = rows_of_epoch(data, corpus.parts, seed=recipe.seed, epoch=number)
+        rows = rows_of_epoch(data, corpus.parts, seed=seed, epoch=number)
     if data.copying or data.concatenation:
-        parts = _parts(data, corpus, source, rows)
-        most, seed = data.filters.max_length, recipe.seed
+        shown = np.arange(len(corpus), dtype=np.int32) if rows is None else rows
+        parts = [
+            Part(shown[(shown >= span.start) & (shown < span.stop)], len(source.encode(" ".join(data.tags(text)))))
+            for span, text in zip(corpus.parts, data.corpora, strict=True)
+        ]
+        drawing = {"most": data.filters.max_length, "seed": seed, "epoch": number}
         if data.copying:
-            subwords = (source, target)
-            pairs, parts = add_copied_words(
-                pairs, parts, words, subwords, share=data.copying, most=most, seed=seed, epoch=number
-            )
+            pairs, parts = add_copied_words(pairs, parts, words, (source, target), share=data.copying, **drawing)
         if data.concatenation:
-            pairs, parts = join_pairs(pairs, parts, share=data.concatenation, most=most, seed=seed, epoch=number)
+            pairs, parts = join_pairs(pairs, parts, share=data.concatenation, **drawing)
         rows = np.concatenate([part.rows for part in parts])
-    return Epoch(pairs, _plan(recipe, pairs, number, rows), recipe.training.accumulate)
-
-
-def _plan(recipe: Recipe, pairs: EncodedPairs, number: int, rows: Rows | None) -> Plan:
-    """The rows of every batch of an epoch, which has these rows, or all if None."""
-    training = recipe.training
     lengths = (pairs.source_lengths, pairs.target_lengths)
-    epoch = 0 if training.shuffle == "once" else number
+    shuffled = 0 if training.shuffle == "once" else number
     if training.batch_sentences is None:
-        return plan_batches(*lengths, batch_tokens=training.batch_tokens, seed=recipe.seed, epoch=epoch, rows=rows)
-    return plan_sentence_batches(
-        *lengths,
-        batch_sentences=training.batch_sentences,
-        sort_within=training.sort_within,
-        seed=recipe.seed,
-        epoch=epoch,
-        rows=rows,
-    )
-
-
-def _pairs_of_epoch(
-    recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, number: int, watch: Watch
-) -> EncodedPairs:
-    """The corpus itself, or with subword regularization a segmentation that seed and epoch determine."""
-    alpha = recipe.subwords.sampling
-    if alpha is None:
-        return corpus
-    seed, processes = 2 * (1_000_003 * recipe.seed + number), max(usable_cores() // ranks_on_this_machine(), 1)
-    return SampledCorpus(corpus, source, target, alpha=alpha, seed=seed, processes=processes, watch=watch)
-
-
-def _parts(data: DataConfig, corpus: EncodedCorpus, source: Subwords, rows: Rows | None) -> list[Part]:
-    """What the epoch shows of each corpus: these rows, or all if None."""
-    rows = np.arange(len(corpus), dtype=np.int32) if rows is None else rows
-    return [
-        Part(rows[(rows >= own.start) & (rows < own.stop)], len(source.encode(" ".join(data.tags(item)))))
-        for own, item in zip(corpus.parts, data.corpora, strict=True)
-    ]
+        tokens = training.batch_tokens
+        plan = plan_batches(*lengths, batch_tokens=tokens, seed=seed, epoch=shuffled, rows=rows)
+    else:
+        plan = plan_sentence_batches(
+            *lengths,
+            batch_sentences=training.batch_sentences,
+            sort_within=training.sort_within,
+            seed=seed,
+            epoch=shuffled,
+            rows=rows,
+        )
+    return Epoch(pairs, plan, training.accumulate)
 
 
 def ahead(compute: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Generator[ResultT]:
@@ -143,16 +119,11 @@ def ahead(compute: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Genera
 
     The thread ends with the iterator: close it where the loop may end early.
     """
-
-    def run(item: ItemT) -> ResultT:
-        with _busy:
-            return compute(item)
-
     pending: deque[Future[ResultT]] = deque()
     with ThreadPoolExecutor(1, "nmt-ahead") as pool:
         try:
             for item in items:
-                pending.append(pool.submit(run, item))
+                pending.append(pool.submit(compute, item))
                 if len(pending) > DEPTH:
                     yield pending.popleft().result()
             while pending:

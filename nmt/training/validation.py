@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain
@@ -149,7 +149,10 @@ class Validator:
         loss = self._loss(text)
         if not loss < MAX_LOSS:
             raise Diverged(f"the loss of the validation text is {loss:.3g} nats per token")
-        scores = self._scores(text)
+        scores: dict[str, MetricScore] = {}
+        if self.compares_translations:
+            decoding = self._decoding({"beam_size": self.settings.validation.beam_size})
+            scores = self._scored(text, self._translations(text.text, decoding))
         figures = {name: score.score for name, score in scores.items()}
         signatures = {name: score.signature for name, score in scores.items()}
         return {"loss": loss, "perplexity": math.exp(loss), **figures, **({"signatures": signatures} if scores else {})}
@@ -179,11 +182,6 @@ class Validator:
         nll, total = self.ranks.sum((nll, tokens))
         return nll / total
 
-    def _scores(self, text: _Text) -> dict[str, MetricScore]:
-        """The metrics that compare translations, if the recipe has any."""
-        decoding = self._decoding({"beam_size": self.settings.validation.beam_size})
-        return {} if not self._translation_metrics else self._scored(text, self._translations(text.text, decoding))
-
     @property
     def compares_translations(self) -> bool:
         """Whether the recipe has a metric of translations."""
@@ -199,8 +197,9 @@ class Validator:
         translations = [self._translations(text.text, decoding, every) for text in self.texts]
         figures = [self._scored(text, own, every) for text, own in zip(self.texts, translations, strict=True)]
         score = fmean(each[self._translation_metrics[0]].score for each in figures)
-        length = _characters(translations) / max(_characters(text.text.target[::every] for text in self.texts), 1)
-        return Outcome(score, length)
+        references = (text.text.target[::every] for text in self.texts)
+        lengths = (sum(map(len, chain.from_iterable(texts))) for texts in (translations, references))
+        return Outcome(score, next(lengths) / max(next(lengths), 1))
 
     def _decoding(self, settings: Mapping[str, float]) -> DecodingConfig:
         return change_decoding(self.bundle.recipe.decoding, settings, "Validation")
@@ -233,34 +232,23 @@ class Validator:
         translator = Translator(models, decoding=decoding, alignments=False, to=text.languages[1])
         lines, sources = range(0, len(text), every), text.untagged.source
         share = self.ranks.share(lines)
-        own = [translation.text for translation in translator.stream(sources[line] for line in share)]
+        of_rank = [translation.text for translation in translator.stream(sources[line] for line in share)]
         translations = [""] * len(lines)
-        for rank, texts in enumerate(self.ranks.gather(own)):
+        for rank, texts in enumerate(self.ranks.gather(of_rank)):
             translations[rank :: self.ranks.count] = texts
         return translations
 
 
-def _characters(texts: Iterable[Iterable[str]]) -> int:
-    """How many characters there are in all lines."""
-    return sum(map(len, chain.from_iterable(texts)))
-
-
 def _mean(records: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """The mean of each figure, perplexity being that of the mean loss, and the figures themselves."""
-    first = next(iter(records.values()))
-    means = {
-        name: fmean(record[name] for record in records.values())
-        for name in first
-        if name not in ("perplexity", "signatures")
-    }
-    signatures = {
-        name: " / ".join(dict.fromkeys(record["signatures"][name] for record in records.values()))
-        for name in first.get("signatures", ())
-    }
-    figures = {
-        name: math.exp(means["loss"]) if name == "perplexity" else means[name] for name in first if name != "signatures"
-    }
-    return {**figures, **({"signatures": signatures} if signatures else {}), "languages": dict(records)}
+    first, *_ = parts = list(records.values())
+    means: dict[str, Any] = {name: fmean(part[name] for part in parts) for name in first if name != "signatures"}
+    means["perplexity"] = math.exp(means["loss"])
+    if "signatures" in first:
+        means["signatures"] = {
+            name: " / ".join(dict.fromkeys(part["signatures"][name] for part in parts)) for name in first["signatures"]
+        }
+    return {**means, "languages": dict(records)}
 
 
 def compared_metrics(settings: ValidationConfig) -> list[str]:

@@ -1,6 +1,5 @@
 """The plan of an epoch follows the settings of batches, and a thread that works ahead changes nothing but the time."""
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -108,25 +107,3 @@ def test_the_thread_ends_with_a_loop_that_ends_early() -> None:
         assert threads()
     assert not threads()
     assert len(computed) <= 2 + DEPTH
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_waits_until_the_thread_holds_no_lock() -> None:
-    events = []
-
-    def compute(number: int) -> None:
-        events.append("begin")
-        time.sleep(0.2)
-        events.append("end")
-
-    with closing(ahead(compute, range(2))) as results:
-        starter = threading.Thread(target=lambda: next(results))
-        starter.start()
-        while "begin" not in events:
-            time.sleep(0.001)
-        child = os.fork()
-        if not child:
-            os._exit(events.count("begin") - events.count("end"))
-        _, status = os.waitpid(child, 0)
-        starter.join()
-    assert os.waitstatus_to_exitcode(status) == 0

@@ -18,10 +18,11 @@ import torch
 
 import nmt
 from nmt.alignment.weights import Alignment
+from nmt.decoding.members import PlainMember
 from nmt.decoding.options import DecodingOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
-from nmt.recipe import DecodingConfig, dump_recipe
+from nmt.recipe import dump_recipe
 from tests.commands import good, python
 from tests.commands import nmt as run_command
 from tests.robustness import tiny
@@ -319,7 +320,7 @@ def test_a_corpus_is_evaluated_as_the_command_does(folder: Path, tmp_path: Path)
 
 def translator_without_recipe() -> Translator:
     bundle = tiny.bundle()
-    return Translator.of(bundle.model, bundle.source, bundle.target, decoding=DecodingConfig())
+    return Translator(PlainMember(bundle.source, bundle.target, bundle.model))
 
 
 @pytest.mark.slow

@@ -70,6 +70,7 @@ def translate_files(
             raise UsageError(f"{path.name} is a table: read it as a Ray dataset, and translate with nmt.ray.Translate.")
         check_not_input(folder / path.name, [path])
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what fails raises an exception too
     try:
         import ray.data
     except ImportError:

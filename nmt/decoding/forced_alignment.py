@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat, tee
 from typing import Literal
@@ -83,72 +83,51 @@ def align_pairs(
             used alone, and a warning names the line.
     """
     readable = _readable(pairs, [forward] if backward is None else [forward, backward], longest)
-    readable = _warn_of_token_words(readable, forward)
     # Both translators read ahead by the same window, so tee holds no more than one window of pairs.
-    streams = iter(tee(readable, 1 + (backward is not None) + (aligner is not None)))
-    forward_pairs = next(streams)
-    backward_alignments: Iterable[Alignment | None] = repeat(None)
+    streams = iter(tee(readable, len([reader for reader in (forward, backward, aligner) if reader is not None])))
+    alignments = forward.align(next(streams))
+    reverses: Iterable[Alignment | None] = repeat(None)
     if backward is not None:
-        backward_alignments = backward.align(pair[::-1] for pair in next(streams))
+        reverses = backward.align((target, source) for source, target in next(streams))
     confidences: Iterable[ArrayLike | None] = repeat(None)
     if aligner is not None:
         confidences = (next(aligner.weights([pair])) for pair in next(streams))
-    alignments = zip(forward.align(forward_pairs), backward_alignments, confidences, strict=False)
-    for number, (alignment, reverse, by_aligner) in enumerate(alignments, start=1):
-        yield extraction.pair(
-            alignment,
-            _if_same_words(alignment, reverse, number),
-            _if_same_shape(alignment, by_aligner, number),
-        )
+    for number, (alignment, reverse, confidence) in enumerate(zip(alignments, reverses, confidences, strict=False), 1):
+        shape = alignment.weights.shape
+        if reverse is not None and reverse.weights.T.shape != shape:
+            logger.warning(
+                "Line %d: the two models split it into different words, so only the first model is used.", number
+            )
+            reverse = None
+        if confidence is not None and np.shape(confidence) != shape:
+            logger.warning("Line %d: the aligner splits it into other words than the model, so it is not used.", number)
+            confidence = None
+        yield extraction.pair(alignment, reverse, confidence)
 
 
 def _readable(pairs: Iterable[Pair], aligners: Sequence[ForcedAligner], longest: int) -> Iterator[Pair]:
-    """Replace pairs that are too long by blank ones. Warn of every pair that can have no links."""
+    """Replace pairs that are too long by blank ones.
+
+    Warns of every pair that can have no links, and once per side that is written without spaces.
+    """
+    forward, *backward = aligners
+    sides = {"source": forward.bundle.source, "target": forward.bundle.target} if forward.level == "words" else {}
     unlinked = 0
-    for number, pair in enumerate(pairs, start=1):
-        length = _tokens_of_longest_side(pair, aligners)
-        too_long = f"has {counted(length, 'token')}, more than {longest:,}" if length > longest else None
-        problem = too_long or _blank_problem(pair, aligners[0].bundle.normalizer)
-        yield pair if length <= longest else ("", "")
-        unlinked += problem is not None
-        if problem is not None and unlinked <= _MAX_WARNINGS:
-            logger.warning("Line %d %s: it gets no links.", number, problem)
-    if unlinked > _MAX_WARNINGS:
-        logger.warning("%d lines in all get no links.", unlinked)
-
-
-def _warn_of_token_words(pairs: Iterable[Pair], aligner: ForcedAligner) -> Iterator[Pair]:
-    """Pass on the pairs. Warn once per side that is written without spaces."""
-    sides = {"source": aligner.bundle.source, "target": aligner.bundle.target} if aligner.level == "words" else {}
-    for pair in pairs:
-        for name, line in zip(("source", "target"), pair, strict=True):
+    for number, (source, target) in enumerate(pairs, start=1):
+        lengths = [forward.length(source, target), *(aligner.length(target, source) for aligner in backward)]
+        blank = [name for name, line in (("source", source), ("target", target)) if not forward.bundle.normalizer(line)]
+        problem = f"is blank in the {' and in the '.join(blank)}" if blank else None
+        if max(lengths) > longest:
+            problem = f"has {counted(max(lengths), 'token')}, more than {longest:,}"
+            source = target = ""
+        if problem is not None:
+            unlinked += 1
+            if unlinked <= _MAX_WARNINGS:
+                logger.warning("Line %d %s: it gets no links.", number, problem)
+        for name, line in (("source", source), ("target", target)):
             if name in sides and has_tokens_as_words(sides[name], line):
                 logger.warning("The %s is written without spaces: its words are the model's tokens.", name)
                 del sides[name]
-        yield pair
-
-
-def _if_same_words(forward: Alignment, backward: Alignment | None, number: int) -> Alignment | None:
-    """The backward alignment if it has the same number of words on both sides, and so presumably the same words."""
-    if backward is None or backward.weights.shape == forward.weights.T.shape:
-        return backward
-    logger.warning("Line %d: the two models split it into different words, so only the first model is used.", number)
-    return None
-
-
-def _if_same_shape(alignment: Alignment, confidences: ArrayLike | None, number: int) -> ArrayLike | None:
-    """The confidences of a word aligner if it has the same number of words on both sides."""
-    if confidences is None or np.shape(confidences) == alignment.weights.shape:
-        return confidences
-    logger.warning("Line %d: the aligner splits it into other words than the model, so it is not used.", number)
-    return None
-
-
-def _tokens_of_longest_side(pair: Pair, aligners: Sequence[ForcedAligner]) -> int:
-    forward, *backward = aligners
-    return max(forward.length(*pair), *(aligner.length(pair[1], pair[0]) for aligner in backward), 0)
-
-
-def _blank_problem(pair: Pair, normalize: Callable[[str], str]) -> str | None:
-    blank = [side for side, line in zip(("source", "target"), pair, strict=True) if not normalize(line)]
-    return f"is blank in the {' and in the '.join(blank)}" if blank else None
+        yield source, target
+    if unlinked > _MAX_WARNINGS:
+        logger.warning("%d lines in all get no links.", unlinked)

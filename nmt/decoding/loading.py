@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -65,8 +66,8 @@ def load(
     """
     members = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
     paths = [find_model(as_path(folder, "A model folder")).absolute() for folder in members]
-    saved = _SavedModels(paths, as_device(device), build_model, layer, head, shortlist, precision)
-    return Translator(saved.load(), **options)
+    reload = partial(_load_packed, paths, as_device(device), build_model, layer, head, shortlist, precision)
+    return Translator(replace(reload(), reload=reload), **options)
 
 
 def load_bundles(
@@ -83,23 +84,16 @@ def load_bundles(
     return choose_attention(bundles, layer, head)
 
 
-@dataclass(frozen=True)
-class _SavedModels:
-    """Where models are, and how they are to be loaded and packed: arguments of `load`."""
-
-    paths: Sequence[Path]
-    device: torch.device
-    build_model: ModelBuilder
-    layer: int | None
-    head: int | None
-    shortlist: Shortlist | str | Path | None
-    precision: DecodingPrecision | Literal["auto"]
-
-    def load(self) -> PackedModels:
-        """Load and pack them; another process does so again."""
-        chooses_attention = self.layer is not None or self.head is not None
-        bundles = load_bundles(self.paths, self.device, build_model=self.build_model, layer=self.layer, head=self.head)
-        packed = PackedModels.of(
-            bundles, shortlist=self.shortlist, precision=self.precision, chooses_attention=chooses_attention
-        )
-        return replace(packed, reload=self.load)
+def _load_packed(
+    paths: Sequence[Path],
+    device: torch.device,
+    build_model: ModelBuilder,
+    layer: int | None,
+    head: int | None,
+    shortlist: Shortlist | str | Path | None,
+    precision: DecodingPrecision | Literal["auto"],
+) -> PackedModels:
+    """Load and pack models, with the arguments of `load`."""
+    bundles = load_bundles(paths, device, build_model=build_model, layer=layer, head=head)
+    chooses_attention = layer is not None or head is not None
+    return PackedModels.of(bundles, shortlist=shortlist, precision=precision, chooses_attention=chooses_attention)

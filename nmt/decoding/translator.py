@@ -24,7 +24,7 @@ from nmt.alignment.translation import (
 from nmt.alignment.weights import AlignmentWeights
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.halving import Halving
-from nmt.decoding.members import Member, PlainMember
+from nmt.decoding.members import Member
 from nmt.decoding.options import (
     DecodingOptions,
     Pair,
@@ -38,8 +38,7 @@ from nmt.decoding.parts import join, split_text
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 from nmt.fast.bucketing import largest_bucket_within
-from nmt.model.interface import TranslationModel
-from nmt.recipe import DecodingConfig, Recipe
+from nmt.recipe import Recipe
 from nmt.runtime.device import DecodingPrecision
 from nmt.runtime.pool import Pool
 from nmt.runtime.progress import with_progress
@@ -47,7 +46,7 @@ from nmt.runtime.wording import counted
 from nmt.search.hypothesis import NEG_INF
 from nmt.text.languages import base_language
 from nmt.text.sentences import split_sentences
-from nmt.text.subwords import BOS, EOS, PAD, Subwords
+from nmt.text.subwords import BOS, EOS, PAD
 from nmt.text.unseen import UnseenCharacters
 from nmt.text.words import clean
 
@@ -99,7 +98,7 @@ ResultT = TypeVar("ResultT")
 
 def _reloaded(kind: type[Translator], reload: Callable[[], PackedModels], settings: DecodingOptions) -> Translator:
     """A translator in another process, which loads the models itself."""
-    return kind(replace(reload(), settings=settings))
+    return kind(replace(reload(), settings=settings, reload=reload))
 
 
 class Translator:
@@ -182,21 +181,6 @@ class Translator:
                 "A Translator of models in memory cannot go to another process: save them, and make one by nmt.load."
             )
         return _reloaded, (type(self), self._models.reload, self._settings)
-
-    @classmethod
-    def of(
-        cls,
-        model: TranslationModel[Any, Any],
-        source: Subwords,
-        target: Subwords,
-        *,
-        decoding: DecodingConfig,
-        alignments: bool = True,
-        precision: DecodingPrecision = "fp32",
-    ) -> Translator:
-        """A translator for a model without a folder, for instance one in training."""
-        member = PlainMember(source, target, model)
-        return cls(member, decoding=decoding, alignments=alignments, precision=precision)
 
     @overload
     def translate(

@@ -1,6 +1,5 @@
 """`nmt align` and `nmt translate --alignments` as a user runs them."""
 
-import gzip
 import json
 import os
 import random
@@ -20,7 +19,7 @@ from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
 from nmt.text.subwords import Subwords
 from tests.bundle.test_folder import TEXT, small_recipe
-from tests.commands import ROOT, Finished, bad, good, nmt
+from tests.commands import ROOT, Finished, good, nmt
 
 SOURCE = ["the dog sees a cat", "", "a cat sleeps", "the old dog sleeps here", "dog " * 300, "a dog"]
 TARGET = ["a cat sleeps", "a dog", "the dog sees a cat", "a dog and a cat", "a cat", "the dog"]
@@ -59,10 +58,6 @@ def align(folder: Path, *arguments: object) -> str:
     return good(nmt("align", "en-de", "-s", "text.en", "-t", "text.de", *arguments, "--threads", "1", cwd=folder))
 
 
-def refused(folder: Path, status: int, *arguments: object, model: str = "en-de", target: str = "text.de") -> str:
-    return bad(nmt("align", model, "-s", "text.en", "-t", target, *arguments, cwd=folder), status)
-
-
 # --- links ------------------------------------------------------------------------------------------------------
 
 
@@ -84,14 +79,6 @@ def test_each_pair_has_a_line_of_links_within_its_words(folder: Path, plain: Fin
 def test_nothing_is_said_if_nothing_should_be(folder: Path, plain: Finished) -> None:
     quiet = nmt("align", "en-de", "-s", "text.en", "-t", "text.de", "-q", cwd=folder)
     assert (quiet.stdout, quiet.stderr) == (plain.stdout, b"")
-
-
-def test_compressed_text_and_a_file_to_write(folder: Path, plain: Finished, tmp_path: Path) -> None:
-    (tmp_path / "text.en.gz").write_bytes(gzip.compress((folder / "text.en").read_bytes()))
-    output = tmp_path / "new" / "links"
-    arguments = ["-s", tmp_path / "text.en.gz", "-t", folder / "text.de", "-o", output]
-    assert good(nmt("align", folder / "en-de", *arguments)) == ""
-    assert output.read_bytes() == plain.stdout
 
 
 def test_every_format_has_the_same_links(folder: Path, plain: Finished, tmp_path: Path) -> None:
@@ -156,7 +143,6 @@ def test_a_word_aligner_joins_the_links(folder: Path, tmp_path: Path) -> None:
     assert matrices() != joined
     for weights, links in zip(joined, own, strict=True):
         assert all(weights[j][i] >= ALIGNER_SHARE * THRESHOLD - 1e-3 for i, j in links.sure)
-    assert refused(folder, 1, "--aligner", "gold").endswith("A word aligner is what `nmt links --save FILE` writes.")
 
 
 def test_a_link_may_have_its_confidence(folder: Path, plain: Finished) -> None:
@@ -231,62 +217,6 @@ def test_gold_may_have_the_target_first_and_another_format(folder: Path, tmp_pat
     assert turned == align(folder, "--gold", "gold")
 
 
-# --- what cannot be ---------------------------------------------------------------------------------------------
-
-
-def test_texts_that_do_not_fit_are_a_sentence(folder: Path) -> None:
-    assert refused(folder, 1, target="none").endswith("none: No such file or directory.")
-    assert refused(folder, 1, target="short") == (
-        "text.en has 6 lines, but short has 4: line n of one must translate line n of the other."
-    )
-    assert refused(folder, 2, "-o", "text.de") == "text.de is the input itself: write to another file."
-
-
-def test_gold_that_does_not_fit_is_a_sentence(folder: Path, tmp_path: Path) -> None:
-    assert "No such file or directory" in refused(folder, 1, "--gold", "none")
-    (tmp_path / "gold").write_text("0-0\n")
-    sentence = refused(folder, 1, "--gold", tmp_path / "gold")
-    assert sentence == f"{tmp_path}/gold has 1 line of links for 6 sentence pairs."
-    sentence = refused(folder, 1, "-q", "--gold", "gold", "--gold-order", "target-source")
-    assert sentence.startswith(
-        "--gold, sentence pair 1: the link 2-4 lies beyond the sentences, which have 5 source and 3"
-    )
-
-
-def test_models_that_cannot_align_are_a_sentence(folder: Path) -> None:
-    sentence = "blind was trained without attention (score: none), so it aligns nothing."
-    assert refused(folder, 1, model="blind") == sentence
-    assert refused(folder, 1, "--reverse", "blind") == sentence
-    assert bad(nmt("translate", "blind", "--alignments", "links", stdin=b"a\n", cwd=folder), 1) == sentence
-    assert refused(folder, 2, "--reverse", "en-de") == (
-        "en-de translates en to de, but the reverse of en-de must translate de to en."
-    )
-    assert refused(folder, 2, "--reverse", "de-en-words", "--level", "tokens") == (
-        "de-en-words cuts words into other tokens than en-de: leave out --level tokens."
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--format", "npz"], "name a file with -o"),
-        (["--gold", "gold", "--level", "tokens"], "leave out --level tokens"),
-        (["--gold", "gold", "-o", "-"], "name a file for the links with -o"),
-        (["--format", "naacl", "--confidence"], "--confidence is for --format pharaoh"),
-        (["--symmetrize", "union"], "give the other model with --reverse"),
-        (["--aligner", "gold", "--level", "tokens"], "leave out --level tokens and heuristics"),
-        (
-            ["--aligner", "gold", "--reverse", "de-en", "--symmetrize", "union"],
-            "leave out --level tokens and heuristics",
-        ),
-        (["--threshold", "0"], "must lie above 0 and not above 1, but is 0.0"),
-        (["--extract", "best"], "'--extract'"),
-    ],
-)
-def test_options_that_make_no_sense_are_a_sentence(folder: Path, arguments: list[str], sentence: str) -> None:
-    assert sentence in refused(folder, 2, *arguments)
-
-
 # --- translating ------------------------------------------------------------------------------------------------
 
 
@@ -308,12 +238,6 @@ def test_n_best_translations_come_with_n_lines_of_links(folder: Path, tmp_path: 
     assert len(rows) == len(links) == 9
     assert [len(line.split()) for line in links] == [len(row.split("\t")[2].split()) for row in rows]
     assert links[3:6] == ["", "", ""]
-
-
-def test_translations_and_links_go_to_different_places(folder: Path) -> None:
-    assert "cannot go to the same place" in bad(nmt("translate", "en-de", "--alignments", "-", cwd=folder), 2)
-    same = nmt("translate", "en-de", "-i", "text.en", "--alignments", "text.en", cwd=folder)
-    assert bad(same, 2) == "text.en is the input itself: write to another file."
 
 
 # --- at scale ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.commands import NMT, ROOT, bad, good, nmt
+from tests.commands import NMT, ROOT, good, nmt
 from tests.training.toy import train_briefly
 
 if TYPE_CHECKING:
@@ -129,26 +129,3 @@ Path({str(tmp_path)!r}, "out").write_text("".join(row["translation"] + "\\n" for
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
     expected = good(nmt("translate", folder / "model", "-i", tmp_path / "text", "-q", "--beam-size", "2"))
     assert (tmp_path / "out").read_text() == expected
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ("-o out", "name them with -i"),
-        ("-i *.txt", "the folder for translations with -o"),
-        ("-i *.txt -o out --alignments links", "leave out --alignments"),
-        ("-i *.txt -o out --threads 2", "leave out --threads"),
-        ("-i *.txt -o out --device cpu", "leave out --device"),
-        ("-i *.txt -o out --window 2", "leave out --window"),
-        ("-i *.md -o out", "No file matches *.md"),
-        ("-i *.txt -o .", "a.txt is the input itself"),
-        ("-i */*.txt -o out", "have the same name"),
-        ("-i *.tsv -o out", "a.tsv is a table"),
-    ],
-)
-def test_what_a_cluster_cannot_do_is_one_message(folder: Path, tmp_path: Path, options: str, sentence: str) -> None:
-    for name in ("a.txt", "one/a.txt", "two/a.txt", "a.tsv"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    arguments = ["--engine", "ray", *options.split()]
-    assert sentence in bad(nmt("translate", folder / "model", *arguments, cwd=tmp_path), 2)

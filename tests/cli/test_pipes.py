@@ -8,7 +8,7 @@ import pytest
 from nmt.bundle.folder import Bundle
 from nmt.text.subwords import Subwords
 from tests.bundle.test_folder import TEXT, small_recipe
-from tests.commands import Running, bad, good, nmt
+from tests.commands import Running, good, nmt
 
 SOURCE = ["the dog sees a cat", "", "a cat sleeps", "the old dog sleeps here"]
 TARGET = ["a cat sleeps", "a dog", "the dog sees a cat", "a dog and a cat"]
@@ -52,10 +52,3 @@ def test_a_program_that_waits_for_each_answer_gets_it(folder: Path, name: str) -
             program.write(text([line]))
             assert reader.readline().decode() == answer
     assert good(running.finish()) == ""
-
-
-def test_sides_of_different_length_and_two_pipes_at_once_are_refused(folder: Path) -> None:
-    ended = nmt("score", "model", "-s", "/dev/stdin", "-t", "text.de", "-q", stdin=b"a dog\na cat\n", cwd=folder)
-    assert bad(ended, 1).startswith("/dev/stdin has 2 lines, but text.de has 4:")
-    both = nmt("score", "model", "-s", "-", "-t", "-", stdin=text(TARGET), cwd=folder)
-    assert bad(both, 2) == "Standard input holds one side of the text: name a file for the other."

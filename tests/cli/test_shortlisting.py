@@ -40,21 +40,3 @@ def test_a_list_of_given_text_goes_where_it_should(folder: Path, tmp_path: Path)
     arguments = ["-s", "text.en", "-t", "text.de", "-o", path]
     assert good(nmt("shortlist", "model", *arguments, cwd=folder)) == f"{path}\n"
     assert path.is_file()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (["-s", "text.en"], 2, "give --source and --target, or neither"),
-        (["-s", "text.en", "-t", "text.de", "-o", "text.de"], 2, "text.de is the input itself"),
-        (["-s", "text.en", "-t", "short.de", "-o", "list"], 1, "text.en has 12 lines, but short.de has 2"),
-        (["-s", "none", "-t", "text.de"], 1, "none"),
-    ],
-)
-def test_what_cannot_be_learned_is_a_sentence(folder: Path, arguments: list[str], status: int, sentence: str) -> None:
-    assert sentence in bad(nmt("shortlist", "model", *arguments, cwd=folder), status)
-
-
-def test_a_file_that_is_no_list_is_a_sentence(folder: Path) -> None:
-    for path, sentence in (("text.en", "Cannot read"), ("model/weights.safetensors", "is not a shortlist")):
-        assert sentence in bad(nmt("translate", "model", "-i", "text.en", "--shortlist", path, cwd=folder), 1)

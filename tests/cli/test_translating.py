@@ -9,9 +9,6 @@ import subprocess
 from pathlib import Path
 from subprocess import PIPE
 
-import pytest
-
-from tests.bundle.test_folder import FILES
 from tests.commands import NMT, ROOT, Running, bad, good, nmt
 from tests.machine import needs_int8
 
@@ -153,32 +150,6 @@ def test_of_samples_the_one_most_like_all_is_written(model: Path) -> None:
     assert len(written) == 2
 
 
-WRONG = {
-    "--seed 2": "--seed and decoding.sampling say how translations are drawn: give --sample too.",
-    "--mbr 8 --seed 2": "give --sample too",
-    "--set decoding.sampling.top_k=2": "give --sample too",
-    "--sample --beam-size 2": "--sample draws translations and searches for none: leave out --beam-size.",
-    "--sample --mbr 8": "leave out --mbr.",
-    "--mbr 8 --beam-size 2": "--mbr draws translations and searches for none: leave out --beam-size.",
-    "--mbr 0": "'--mbr'",
-    "--mbr 2 --n-best 3": "n_best must be at most mbr_samples, which is 2, but is 3.",
-    "--sample --set decoding.sampling.temperature=0": "temperature must be between 0.001 and 1000, but is 0.",
-    "--sample --set decoding.sampling.top=3": "'decoding.sampling': it has a temperature, top_k and seed",
-    "--set decoding.horizon=0": "'decoding.horizon': input should be greater than or equal to 1, but is 0.",
-    "--set decoding.prune=much": "'decoding.prune': input should be a valid number, but is 'much'.",
-    "--set decoding.beam=3": "There is no option 'beam'; did you mean 'beam_size'?",
-    "--set model.dropout=0": "write --set decoding.KEY=VALUE",
-    "--set horizon": "--set takes a.b=value, but got 'horizon'.",
-    "--format xml": "'--format'",
-    "--to fr": "fr",
-}
-
-
-@pytest.mark.parametrize("options", WRONG)
-def test_wrong_options_are_one_message(model: Path, options: str) -> None:
-    assert WRONG[options] in bad(nmt("translate", model, *options.split(), stdin=b"the dog\n"), 2)
-
-
 def test_at_a_terminal_each_line_is_answered_at_once(model: Path) -> None:
     ours, theirs = pty.openpty()
     read, write = os.pipe()
@@ -214,19 +185,3 @@ def test_a_full_disk_while_translating_is_a_sentence(model: Path) -> None:
     assert ended.stderr.decode() == "nmt: Cannot write to standard output: No space left on device.\n"
     to_file = nmt("translate", model, "-o", "/dev/full", stdin=b"the dog\n")
     assert bad(to_file, 1) == "Cannot write /dev/full: No space left on device."
-
-
-def test_input_that_is_not_there_or_is_the_output(model: Path, tmp_path: Path) -> None:
-    assert (
-        bad(nmt("translate", model, "-i", tmp_path / "no"), 1)
-        == f"Cannot open {tmp_path}/no: No such file or directory."
-    )
-    (tmp_path / "text").write_text("the dog\n")
-    same = nmt("translate", model, "-i", tmp_path / "text", "-o", tmp_path / "text")
-    assert "is the input itself" in bad(same, 2)
-    assert (tmp_path / "text").read_text() == "the dog\n"
-
-
-def test_folders_that_are_no_model(tmp_path: Path) -> None:
-    sentence = bad(nmt("translate", tmp_path), 1)
-    assert sentence == f"{tmp_path} is not a model folder: it has none of {', '.join(FILES)}."

@@ -8,7 +8,7 @@ import pytest
 from nmt.alignment.link_files import read_pharaoh
 from nmt.bundle.folder import Bundle
 from tests.bundle.test_folder import small_recipe
-from tests.commands import bad, good, nmt
+from tests.commands import good, nmt
 from tests.decoding.test_unknown import LINES, unsure
 
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
@@ -62,28 +62,3 @@ def test_the_score_is_that_of_what_is_written(folder: Path, tmp_path: Path) -> N
     again = good(nmt("evaluate", "--hyp", output, "--ref", "text.de", "--bootstrap", "0", "--json", cwd=folder))
     assert [item["score"] for item in replaced["scores"]] == [item["score"] for item in json.loads(again)["scores"]]
     assert replaced["scores"] != plain["scores"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (["translate", "model", "--lexicon", "lexicon"], 2, "give --replace-unknown too"),
-        (["translate", "model", "--replace-unknown", "--lexicon", "none"], 1, "none: No such file or directory."),
-        (
-            ["translate", "model", "--replace-unknown", "--lexicon", "broken"],
-            1,
-            "broken, line 2: a line is a source word, a tab and a target word, but this one is 'the dog'.",
-        ),
-        (["translate", "blind", "--replace-unknown"], 1, "blind was trained without attention"),
-        (
-            ["translate", "model", "--replace-unknown", "--lexicon", "lexicon", "-o", "lexicon"],
-            2,
-            "lexicon is the input itself",
-        ),
-        (["evaluate", "--hyp", "text.de", "--ref", "text.de", "--replace-unknown"], 2, "not what --hyp holds"),
-        (["evaluate", "model", "--split", "text.{en,de}", "--lexicon", "lexicon"], 2, "give --replace-unknown too"),
-    ],
-)
-def test_what_cannot_be_is_a_sentence(folder: Path, arguments: list[str], status: int, sentence: str) -> None:
-    assert sentence in bad(nmt(*arguments, stdin=b"a\n", cwd=folder), status)
-    assert (folder / "lexicon").read_text().startswith("cat")

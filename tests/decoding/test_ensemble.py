@@ -14,7 +14,7 @@ from nmt.decoding.ensemble import AllowedLogProbs, Ensemble, EnsembleMemory, Mea
 from nmt.decoding.shortlist import Shortlist
 from nmt.model.interface import Step, TranslationModel
 from nmt.text.subwords import EOS, PAD
-from tests.decoding.test_translator import LINES, MODELS, bundle
+from tests.decoding.test_translator import LINES, bundle
 from tests.search.searching import beam_search
 
 
@@ -94,23 +94,6 @@ def plain_search(model: TranslationModel[Any, Any], source: Tensor, **settings: 
         return Step(log_probs, torch.cat([step.weights for step in steps]), PlainState(after))
 
     return beam_search(step, PlainState(parts), Nothing(), **settings)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_search_finds_the_same_as_with_one_hypothesis_at_a_time(name: str) -> None:
-    lines = LINES[5:]
-    fast, source = ensemble(name), sources(lines)
-    settings: dict[str, Any] = {"beam_size": 4, "n_best": 4, "max_lengths": (source > PAD).sum(1) // 2 + 1}
-    with fast.evaluating():
-        references = plain_search(bundle(name).model, source, **settings)
-        memory = fast.encode([source])
-        results = beam_search(fast.step, fast.start(memory), memory, **settings)
-    assert sum(map(len, references)) > len(lines)
-    for ranked, expected in zip(results, references, strict=True):
-        assert [(item.ids, item.finished) for item in ranked] == [(item.ids, item.finished) for item in expected]
-        for item, other in zip(ranked, expected, strict=True):
-            assert item.score == pytest.approx(other.score, abs=1e-5)
-            torch.testing.assert_close(item.alignment, other.alignment, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("names", [("bahdanau",), ("bahdanau", "luong")])

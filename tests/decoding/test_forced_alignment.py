@@ -159,22 +159,6 @@ def test_a_word_aligner_is_averaged_with_one_model_or_two(subwords: Subwords) ->
             np.testing.assert_allclose(other.alignment.weights, expected, atol=1e-6)
 
 
-def test_a_line_in_which_the_aligner_sees_other_words_has_the_links_of_the_model(
-    subwords: Subwords, caplog: pytest.LogCaptureFixture
-) -> None:
-    pairs = [PAIRS[0], ("犬猫犬", "a cat"), ("", "x"), PAIRS[1]]  # a word to the aligner, a token each to the model
-    spelling = Subwords.train(TEXT, kind="char", size=280, byte_fallback=True)
-    model = forced_aligner(spelling)
-    extraction = Extraction("mutual")
-    with caplog.at_level(logging.WARNING):
-        results = list(
-            align_pairs(pairs, model, extraction=extraction, longest=500, aligner=HMMAligner.learn(PAIRS * 5))
-        )
-    alone = align(pairs, model, method="mutual")
-    assert "Line 2: the aligner splits it into other words than the model, so it is not used." in caplog.messages
-    assert [one == other for one, other in zip(results, alone, strict=True)] == [False, True, True, False]
-
-
 @pytest.mark.parametrize("directions", [1, 2])
 def test_no_more_than_a_window_is_read_ahead(subwords: Subwords, directions: int) -> None:
     taken = 0

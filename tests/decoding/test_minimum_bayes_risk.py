@@ -13,7 +13,6 @@ from sacrebleu.metrics.chrf import CHRF
 
 from nmt.decoding.minimum_bayes_risk import expected_chrf, most_expected
 from nmt.decoding.translator import Translator
-from nmt.errors import UsageError
 from nmt.recipe import DecodingConfig, change_decoding
 from nmt.search.hypothesis import Hypothesis, no_alignment
 from nmt.search.sampling import Sampling
@@ -112,8 +111,3 @@ def test_a_beam_size_asks_for_beam_search() -> None:
     usual, beam = Translator([bundle()], mbr_samples=4), Translator([bundle()])
     for one, other in zip(usual.translate(LINES, beam_size=3), beam.translate(LINES), strict=True):
         check_same(one, other)
-
-
-def test_more_translations_than_samples_are_refused() -> None:
-    with pytest.raises(UsageError, match="n_best must be at most mbr_samples, which is 4, but is 5"):
-        Translator([bundle()], mbr_samples=4, n_best=5)

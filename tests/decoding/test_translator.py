@@ -209,20 +209,6 @@ def test_impossible_sampling_is_refused(options: dict[str, Any], sentence: str) 
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_forced_decoding_agrees_with_search(name: str) -> None:
-    translator = Translator([bundle(name)], n_best=3)
-    pairs, references = [], []
-    for translation in translator.translate(LINES):
-        for hypothesis in translation.hypotheses:
-            if hypothesis.finished:
-                pairs.append((translation.source, hypothesis.ids))
-                references.append(replace(translation, hypotheses=(hypothesis,)))
-    assert len(pairs) > 5
-    for translation, expected in zip(translator.score(pairs), references, strict=True):
-        check_same(translation, expected)
-
-
-@pytest.mark.parametrize("name", MODELS)
 def test_rows_of_an_alignment_belong_to_the_target_tokens(name: str) -> None:
     """Against the model's own steps: a row made when a token was predicted must come out at that token."""
     member = bundle(name)
@@ -306,10 +292,6 @@ def test_blank_lines_alone_run_no_model(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(type(bundle().model), "encode", lambda *_: pytest.fail("the model was run"))
     assert [item.text for item in translator.translate(["", " "])] == ["", ""]
     assert list(translator.translate([])) == []
-
-
-def test_what_is_written_is_one_line_whatever_the_model_spells() -> None:
-    assert clean("a\nb\r\nc\u2028d\x00e\x85f\tg") == "a b c d e f g"
 
 
 def test_no_line_begins_or_ends_with_a_space_though_the_model_writes_one() -> None:
@@ -398,24 +380,6 @@ def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:
     assert requests == [0, 1]
 
 
-@pytest.mark.parametrize("names", [("bahdanau", "luong"), ("luong", "luong-local-p"), ("bahdanau", "luong-location")])
-def test_an_ensemble_is_the_mean_of_probabilities(names: tuple[str, str]) -> None:
-    members = [bundle(name) for name in names]
-    ensemble, alone = Translator(members), [Translator([member]) for member in members]
-    for translation in ensemble.translate(LINES):
-        hypothesis = translation.hypotheses[0]
-        if not hypothesis.finished:
-            continue
-        forced = [each.score((translation.source, hypothesis.ids)).hypotheses[0] for each in alone]
-        for together, one, two in zip(
-            hypothesis.token_log_probs, forced[0].token_log_probs, forced[1].token_log_probs, strict=True
-        ):
-            assert math.exp(together) == pytest.approx((math.exp(one) + math.exp(two)) / 2, abs=1e-5)
-        mean = (forced[0].alignment + forced[1].alignment) / 2
-        torch.testing.assert_close(hypothesis.alignment, mean, atol=1e-5, rtol=0)
-        check_same(ensemble.score((translation.source, hypothesis.ids)), translation)
-
-
 def test_members_may_cut_the_source_differently() -> None:
     members = [bundle(source="bpe"), bundle("luong")]
     ensemble, alone = Translator(members), Translator(members[:1])
@@ -486,17 +450,3 @@ def test_fewer_digits_change_scores_only_a_little(precision: DecodingPrecision) 
         assert one.score == pytest.approx(other.score, rel=0.05)
         assert other.hypotheses[0].alignment.dtype == torch.float32
     assert all(math.isfinite(item.score) for item in translate([bundle()], precision=precision))
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"n_best": 4}, "n_best must be between 1 and beam_size, which is 3, but is 4."),
-        ({"window": 0}, "'decoding.window': input should be greater than or equal to 1, but is 0."),
-    ],
-)
-def test_impossible_options_are_refused_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        Translator([bundle()], **options)
-    with pytest.raises(UsageError, match="at least one model"):
-        Translator([])

@@ -62,12 +62,6 @@ def test_each_unknown_word_is_the_source_word_with_most_attention(source: Subwor
     assert target.decode([UNK, katze, UNK]) == "⁇ Katze ⁇"
 
 
-def test_a_lexicon_translates_the_words_that_it_has(source: Subwords, target: Subwords) -> None:
-    weights = [[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.0, 1.0]]
-    known = {"Munich": "München", "munich": "falsch"}
-    assert text(source, target, "Munich Bern", [UNK, UNK], weights, **known) == "München Bern"
-
-
 def test_the_end_mark_is_no_word_and_without_any_attention_the_mark_stays(source: Subwords, target: Subwords) -> None:
     weights = [[0.1, 0.2, 0.7], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]
     assert text(source, target, "Basel Bern", [UNK, UNK], weights) == "Bern ⁇"
@@ -104,18 +98,6 @@ def test_a_mark_with_spaces_of_its_own_leaves_no_double_spaces(source: Subwords,
     theirs = Subwords.load(tmp_path / "theirs.model")
     der = theirs.encode("der")[0]
     assert text(source, theirs, "Bern the", [UNK, der, UNK, der], [[1.0, 0.0, 0.0]] * 5) == "Bern der Bern der"
-
-
-def test_text_without_unknown_words_is_left_as_it_is(source: Subwords, target: Subwords) -> None:
-    ids = target.encode("der Hund schläft")
-    assert UNK not in ids
-    assert text(source, target, "Bern", ids, [[1.0, 0.0]] * 4, Bern="Basel") == target.decode(ids)
-
-
-def test_there_is_a_word_for_each_mark(target: Subwords) -> None:
-    assert target.decode([UNK, UNK], unknown=["a", None]) == "a ⁇"
-    with pytest.raises(ValueError, match="zip"):
-        target.decode([UNK, UNK], unknown=["a"])
 
 
 # --- a model ----------------------------------------------------------------------------------------------------
@@ -178,13 +160,6 @@ def test_a_line_in_parts_has_words_of_each_part(bundle: Bundle) -> None:
     assert whole.text == " ".join(part.text for part in parts)
     assert all(set(part.source.split()) & set(part.text.split()) for part in parts)
     assert whole.word_alignment().target == tuple(whole.text.split())
-
-
-def test_without_the_option_the_mark_stays(bundle: Bundle) -> None:
-    for item in translate(bundle):
-        hypothesis = item.hypotheses[0]
-        assert item.text.split().count("⁇") == hypothesis.ids.count(UNK)
-        assert item.text == bundle.target.decode(hypothesis.ids)
 
 
 # --- lexicons ---------------------------------------------------------------------------------------------------

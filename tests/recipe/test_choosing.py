@@ -117,16 +117,16 @@ def test_more_text_gets_more_of_everything_but_dropout_and_epochs(auto: Path) ->
         assert len({*values}) > 1
 
 
-def test_other_scripts_get_vocabularies_of_their_own(auto: Path) -> None:
-    same, other = (chosen(auto, text(10_000, shared_letters=share)) for share in (0.9, 0.1))
+def test_letters_and_new_words_decide_on_vocabularies_and_metrics(auto: Path) -> None:
+    same, apart = (chosen(auto, text(10_000, shared_letters=share)) for share in (0.9, 0.1))
     assert (same.subwords.joint, same.model.tie) == (True, "all")
-    assert (other.subwords.joint, other.model.tie) == (False, "target")
-
-
-def test_unseen_words_make_chrf_decide(auto: Path) -> None:
-    assert chosen(auto, text(200_000)).training.validation.metrics == ("bleu",)
-    assert chosen(auto, text(200_000, source=side(2_000_000, unseen=0.4))).training.validation.metrics == ("chrf",)
-    assert chosen(auto, text(5_000)).training.validation.metrics == ("chrf",)
+    assert (apart.subwords.joint, apart.model.tie) == (False, "target")
+    for profile, metric in (
+        (text(200_000), "bleu"),
+        (text(200_000, source=side(2_000_000, unseen=0.4)), "chrf"),
+        (text(5_000), "chrf"),
+    ):
+        assert chosen(auto, profile).training.validation.metrics == (metric,)
 
 
 def test_pairs_are_joined_where_lines_to_translate_are_longer(auto: Path) -> None:
@@ -149,19 +149,15 @@ def test_words_are_copied_where_many_are_new_and_both_sides_have_the_same_letter
 @pytest.mark.parametrize(
     "override",
     [
-        "subwords.joint=false",
         "model.embedding=100",
         "model.encoder.hidden=40",
         "model.attention.score=general",
         "model.attention.score=dot",
-        "model.attention.score={kind: none}",
         "model.attention.heads=2",
         "model.lexical=false",
         "model.kind=transformer",
-        "training.updates=7",
         "training.epochs=2",
         "training.optimizer={kind: sgd, rate: 0.5}",
-        "training.validation.patience=null",
         "data.filters.max_length=17",
     ],
 )

@@ -184,12 +184,6 @@ def test_corpora_name_their_languages_and_the_first_ones_are_those_of_the_others
     assert load_recipe(path) == recipe
 
 
-def test_a_recipe_of_one_pair_of_languages_says_none_of_its_corpora(minimal: Path) -> None:
-    recipe = load_recipe(minimal, ["data.train=[a, b]"])
-    assert list(map(recipe.data.tags, recipe.data.corpora)) == [(), ()]
-    assert "from:" not in dump_recipe(recipe)
-
-
 @pytest.mark.parametrize(
     "settings",
     [

@@ -8,20 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.fast import accelerate, attention
+from nmt.fast import accelerate
 from nmt.fast.deferred import DeferredLinear, current_deferral, deferring
-from nmt.fast.gru import FastGru, FastGruCell
-from nmt.model.cells import GruCell
 from nmt.model.decoder import AttendThenUpdate, UpdateThenAttend
 from nmt.model.recurrent import RecurrentModel
 from tests.fast.models import assert_near, assert_same, batch, learned, random_model
 from tests.machine import needs_bf16, needs_fast, needs_packing
 from tests.reference.settings import ORDERS, small
-
-
-def random(*shape: int) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
-
 
 # --- single functions ---------------------------------------------------------------------------------------------
 
@@ -87,46 +80,6 @@ def test_layers_that_share_a_weight_keep_their_own_biases() -> None:
 
 DTYPES = pytest.mark.parametrize(("dtype", "within"), [(torch.float64, 1e-9), (torch.float32, 1e-5)])
 """Kernels compute in fp32 alone."""
-
-
-@DTYPES
-@pytest.mark.parametrize("layer_norm", [False, True])
-def test_fast_gates_equal_plain_gates(dtype: torch.dtype, within: float, layer_norm: bool) -> None:
-    torch.manual_seed(2)
-    cell, fast = (kind(5, layer_norm=layer_norm).double() for kind in (GruCell, FastGruCell))
-    fast.load_state_dict(cell.state_dict())
-    inputs, by = [random(4, 15), random(4, 5)], torch.randn(4, 5, dtype=torch.float64)
-    expected, _ = cell(*inputs)
-    gradients = torch.autograd.grad((expected * by).sum(), [*inputs, *cell.parameters()])
-    narrow = [value.detach().to(dtype).requires_grad_() for value in inputs]
-    ours, _ = fast.to(dtype)(*narrow)
-    assert_near(ours, expected, within)
-    for actual, exact in zip(
-        torch.autograd.grad((ours * by).sum(), [*narrow, *fast.parameters()]), gradients, strict=True
-    ):
-        assert_near(actual, exact, within)
-    with torch.no_grad():
-        assert_near(fast(*narrow)[0], expected, within)
-
-
-@DTYPES
-def test_fast_gru_equals_that_of_pytorch(dtype: torch.dtype, within: float) -> None:
-    torch.manual_seed(1)
-    plain, fast = (kind(3, 5, batch_first=True).double() for kind in (nn.GRU, FastGru))
-    fast.load_state_dict(plain.state_dict())
-    values, upstream = random(4, 6, 3), torch.randn(4, 6, 5, dtype=torch.float64)
-    narrow = values.detach().to(dtype).requires_grad_()
-    (ours, last), (expected, final) = fast.to(dtype)(narrow), plain(values)
-    assert_near(ours, expected, within)
-    assert_near(last, final, within)
-    for actual, exact in zip(
-        torch.autograd.grad(ours, [narrow, *fast.parameters()], upstream.to(dtype)),
-        torch.autograd.grad(expected, [values, *plain.parameters()], upstream),
-        strict=True,
-    ):
-        assert_near(actual, exact, within)
-    with torch.no_grad():
-        assert_near(fast(narrow)[0], expected, within)
 
 
 # --- whole models; `test_twins.py` has every setting ----------------------------------------------------------------
@@ -201,13 +154,3 @@ def test_recurrent_steps_defer_in_training_only(order: str) -> None:
         fast(batch())
     steps = batch().target_in.shape[1]
     assert seen == [True] * steps + [False] * steps
-
-
-@needs_fast
-def test_attention_without_kernels_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In fp32, where there are kernels, `DeferredAttention` takes one; in all types it can do without."""
-    model, fast = accelerated()
-    exact = learned(model)
-    model.float()
-    monkeypatch.setattr(attention, "can_use", lambda *_: False)
-    assert_same(learned(fast), exact, 2e-5)

@@ -48,12 +48,15 @@ def product(of: nn.Linear, values: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("shift", [-3.0, 0.0, 0.2, 3.0])
-def test_product_equals_its_definition(max_level: int, bias: bool, shift: float) -> None:
-    plain = layer(24, 17, bias=bias)
-    values = torch.randn(5, 24) * torch.arange(1, 6)[:, None] + shift
-    added = plain.bias if bias else torch.zeros(17)
-    arrays = [each.detach().double().numpy() for each in (values, plain.weight, added)]
+@pytest.mark.parametrize("shift", [-3.0, 0.2])
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(5, 24, 17), (1, 3, 64), (49, 8, 65), (100, 66, 130)])
+def test_product_equals_its_definition(
+    max_level: int, bias: bool, shift: float, rows: int, inputs: int, outputs: int
+) -> None:
+    plain = layer(inputs, outputs, bias=bias)
+    values = torch.randn(rows, inputs) * torch.linspace(1, 5, rows)[:, None] + shift
+    added = plain.bias if bias else torch.zeros(outputs)
+    arrays = [array.detach().double().numpy() for array in (values, plain.weight, added)]
     expected, bound = int8_product(*arrays, most=max_level)
     actual = product(Int8Linear(plain), values).double().numpy()
     np.testing.assert_allclose(actual, expected, atol=1e-5)

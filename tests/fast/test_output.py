@@ -193,7 +193,7 @@ def test_without_a_faster_kernel_there_are_no_continuations() -> None:
         torch.testing.assert_close(ours, expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("at_once", [1, 65, 10**6])
+@pytest.mark.parametrize("at_once", [1, 65])
 def test_gold_log_probs_equal_those_of_the_plain_layer(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_loss, "_LOGITS_AT_ONCE", at_once)
     readouts, output = small_layer()

@@ -82,8 +82,10 @@ def _product(values: Float[Tensor, "... D"], packed: Tensor, bias: Tensor | None
     return product
 
 
-def packed_linear(linear: nn.Linear, dtype: torch.dtype) -> PackedLinear | Int8Linear:
-    """The same layer with packed weights, multiplying in a type."""
+def packed_linear(linear: nn.Linear, dtype: torch.dtype) -> nn.Linear:
+    """The same layer with packed weights, multiplying in a type; a layer with a single row or column stays as it is."""
+    if min(linear.in_features, linear.out_features) == 1:
+        return linear
     return Int8Linear(linear) if dtype == torch.int8 else PackedLinear(linear, dtype)
 
 

@@ -38,7 +38,8 @@ class PackedOutputLayer(ChunkedOutputLayer):
         self.linear = packed_linear(output, dtype)
 
     def forward(self, readouts: Float[Tensor, "... R"]) -> Float[Tensor, "... V"]:
-        return self.linear(readouts)
+        logits: Tensor = self.linear(readouts)
+        return logits
 
 
 @dataclass(frozen=True)

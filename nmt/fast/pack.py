@@ -77,11 +77,15 @@ def pack(
     for layer in copied.modules():
         if isinstance(layer, nn.RNNBase):
             layer.flatten_parameters()  # cuDNN needs all weights in one block, but the copy has one for each
-    is_fast = is_on() and device_of(copied).type == "cpu" and _has_twin(copied)
+    is_on_cpu = device_of(copied).type == "cpu"
+    is_fast = is_on() and is_on_cpu and _has_twin(copied)
     if is_fast and isinstance(copied, RecurrentModel):
         return _packed(copied, precision, shared_tokens)
     if precision == "int8":
-        raise UsageError(f"Decoding in int8 needs {_int8_needs(copied)}: use fp32 or bf16.")
+        needs = "a recurrent model of the plain classes" if is_on_cpu else "a CPU"
+        if is_on_cpu and not is_on():
+            needs = "a recurrent model and the fast modules, but NMT_FAST is 0"
+        raise UsageError(f"Decoding in int8 needs {needs}: use fp32 or bf16.")
     if precision in ("bf16", "fp16"):
         _round_matrices(copied, DTYPES[precision])
     if is_fast:
@@ -103,13 +107,6 @@ def _round_matrices(model: nn.Module, dtype: torch.dtype) -> None:
             layer.weight = nn.Parameter(layer.weight.to(dtype), requires_grad=False)
             if layer.bias is not None:
                 layer.bias = nn.Parameter(layer.bias.to(dtype), requires_grad=False)
-
-
-def _int8_needs(model: TranslationModel[Any, Any]) -> str:
-    """What is missing to decode with a model that has no packed twin in int8."""
-    if device_of(model).type != "cpu":
-        return "a CPU"
-    return "a recurrent model " + ("of the plain classes" if is_on() else "and the fast modules, but NMT_FAST is 0")
 
 
 def _has_twin(model: TranslationModel[Any, Any]) -> bool:
@@ -158,35 +155,31 @@ def _tabulate(model: RecurrentModel) -> None:
     """Replace the layers that read tokens by tables, on each side where all of them can be; those of an LSTM cannot."""
     encoder, decoder = model.encoder, model.decoder
     layers = [layer for side in (encoder.rightward, encoder.leftward) for layer in list(side)[:1]]
-    recurrences = [part for part in decoder.modules() if isinstance(part, Recurrence) and "word" in part.inputs]
-    words: list[tuple[nn.Module, str]] = [(part.inputs, "word") for part in recurrences]
-    readouts = [part for part in decoder.modules() if isinstance(part, Readout)]
-    words += [(part, "word") for part in readouts if isinstance(part, TanhReadout)]
+    recurrences = [module for module in decoder.modules() if isinstance(module, Recurrence) and "word" in module.inputs]
+    readouts = [module for module in decoder.modules() if isinstance(module, Readout)]
+    words: list[tuple[nn.Module, str]] = [(recurrence.inputs, "word") for recurrence in recurrences]
+    words += [(readout, "word") for readout in readouts if isinstance(readout, TanhReadout)]
     if not encoder.keeps_tokens:
         _tabulate_side(model, "source_embedding", [(layer, "input") for layer in layers], [encoder, *layers])
     _tabulate_side(model, "target_embedding", words, [decoder, *readouts, *recurrences])
 
 
 def _tabulate_side(
-    model: RecurrentModel, side: str, places: list[tuple[nn.Module, str]], modules: list[nn.Module]
+    model: RecurrentModel, side: str, attributes: list[tuple[nn.Module, str]], modules: list[nn.Module]
 ) -> None:
-    """Replace the layers at these places of one side, unless one is too large or a module is not of a known type."""
+    """Replace the layers that are these attributes, unless one is too large or a module of the side is not of a known type."""
     embedding: TokenEmbedding = getattr(model, side)
     widest = _LARGEST_TABLE // embedding.num_embeddings
-    layers = [getattr(holder, name, None) for holder, name in places]
+    layers = [getattr(holder, name, None) for holder, name in attributes]
     readers = [layer for layer in layers if isinstance(layer, nn.Linear) and layer.out_features <= widest]
-    if len(readers) < len(places) or any(type(module) not in _TOKEN_READERS for module in modules):
+    if len(readers) < len(attributes) or any(type(module) not in _TOKEN_READERS for module in modules):
         return
-    for (holder, name), reader in zip(places, readers, strict=True):
+    for (holder, name), reader in zip(attributes, readers, strict=True):
         setattr(holder, name, TokenTable(embedding, reader))
     setattr(model, side, TokenIds())
 
 
 # --- packers -------------------------------------------------------------------------------------------------------
-
-
-def _pack_linear(linear: nn.Linear, dtype: torch.dtype) -> nn.Module:
-    return packed_linear(linear, dtype) if min(linear.in_features, linear.out_features) > 1 else linear
 
 
 _TOKEN_READERS: set[type[nn.Module]] = {
@@ -196,7 +189,7 @@ _TOKEN_READERS: set[type[nn.Module]] = {
 """Modules that read embedded tokens only through the layers that `_tabulate` replaces."""
 
 PACKERS: dict[type[nn.Module], Callable[[Any, torch.dtype], nn.Module]] = {
-    nn.Linear: _pack_linear,
+    nn.Linear: packed_linear,
     nn.GRU: PackedGru,
     ChunkedOutputLayer: PackedOutputLayer,
     Recurrence: pack_recurrence,

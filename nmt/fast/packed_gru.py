@@ -47,7 +47,7 @@ class Int8Recurrence(Recurrence):
     """Layers of a GRU in int8."""
 
     panels_of_vector: dict[int, kernels.Panels]
-    """Of each layer that reads another vector than the token."""
+    """Of each layer that reads another vector than that of the token."""
     panels_of_state: list[kernels.Panels]
     """Of each layer."""
 
@@ -77,12 +77,12 @@ class Int8Recurrence(Recurrence):
 def pack_recurrence(recurrence: Recurrence, _: torch.dtype) -> Recurrence:
     """The same recurrence with its layers in the layout of the kernel, if there is one for them."""
     cells = [cell for cell in recurrence.cells if isinstance(cell, FastGruCell) and cell.is_plain]
-    reads_other = range(1 if recurrence.other is None else 0, recurrence.layers)
-    others = {depth: recurrence.input_of(depth) for depth in reads_other}
-    if len(cells) < recurrence.layers or not has_gru_kernel(*others.values(), *(cell.recurrent for cell in cells)):
+    first = 1 if recurrence.other is None else 0
+    inputs = {depth: recurrence.input_of(depth) for depth in range(first, recurrence.layers)}
+    if len(cells) < recurrence.layers or not has_gru_kernel(*inputs.values(), *(cell.recurrent for cell in cells)):
         return recurrence
     packed = as_type(Int8Recurrence, recurrence)
-    packed.panels_of_vector = {depth: panels_of_gates(layer) for depth, layer in others.items()}
+    packed.panels_of_vector = {depth: panels_of_gates(layer) for depth, layer in inputs.items()}
     packed.panels_of_state = [panels_of_gates(cell.recurrent) for cell in cells]
     return packed
 

@@ -39,7 +39,7 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
     if locator.startswith(_SAMPLE):
         return [GoldLinks(links, links) for links in sample.links(locator.removeprefix(_SAMPLE), source=source)]
     if corpus := catalogue.lookup(name):
-        if corpus.file(split, _LINKS_EXTENSION) is None:
+        if _LINKS_EXTENSION not in corpus.sides(split):
             return None
         gold, first = read_pharaoh(fetching.find(name, split, _LINKS_EXTENSION)), corpus.languages[0]
     else:
@@ -57,11 +57,11 @@ def aligned_text(data: DataConfig, locator: str) -> str | None:
         return locator
     name = data.corpora[0].corpus.partition("/")[0]
     corpus = catalogue.lookup(name)
-    for file in corpus.files if corpus else ():
-        if file.language == _LINKS_EXTENSION:
+    for split in corpus.splits if corpus else ():
+        if corpus and _LINKS_EXTENSION in corpus.sides(split):
             try:
-                fetching.find(name, file.split, _LINKS_EXTENSION)
+                fetching.find(name, split, _LINKS_EXTENSION)
             except DataError:  # not on this machine, and nowhere to fetch it from
                 return None
-            return f"{name}/{file.split}"
+            return f"{name}/{split}"
     return None

@@ -14,7 +14,6 @@ from nmt.cli.inspecting import print_table
 from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, argument, new_files, option, set_up
 from nmt.cli.streams import write_lines
 from nmt.errors import DataError, UsageError
-from nmt.runtime.progress import showing_downloads
 from nmt.runtime.wording import counted, in_columns
 
 if TYPE_CHECKING:
@@ -121,8 +120,7 @@ def describe_corpus(
 
     Details:
 
-    Sources are tried in order. "verified" text must have the SHA-256 of the catalogue. Of other text the SHA-256 is recorded
-    at the first fetch and compared from then on.
+    Sources are tried in order. "verified" text must have the SHA-256 of the catalogue.
     """
     from nmt.data.mtdata_index import PREFIX as MTDATA
     from nmt.data.mtdata_index import describe_mtdata
@@ -149,14 +147,11 @@ def _description(name: str) -> list[tuple[str, str]]:
     if family:
         rows = [("name", f"{name}-PAIR"), ("title", entry.title), ("pairs", ", ".join(family.pairs))]
     for split, count in corpus.splits.items():
-        files = [file for file in corpus.files if file.split == split]
-        verified = [file.language for file in files if file.sha256]
+        verified = [language for language in corpus.sides(split) if corpus.digest(split, language)]
         state = f"verified: {' '.join(verified)}" if verified else "not verified"
         rows.append(("split", f"{split}, {counted(count, 'line') if count else 'size not known'}; {state}"))
-        rows += [
-            ("  source", place) for place in dict.fromkeys(source.place for file in files for source in file.sources)
-        ]
-        paths = [local_file(corpus.name, file.split, file.language) for file in files]
+        rows += [("  source", source.place) for source in corpus.sources(split)]
+        paths = [local_file(corpus.name, split, language) for language in corpus.sides(split)]
         rows += [("  here", str(folder)) for folder in dict.fromkeys(path.parent for path in paths if path)]
     rows += [("license", entry.license), ("home", entry.home), ("citation", entry.citation)]
     return rows + [(key, text) for key, text in (("note", entry.note), ("derivation", entry.derivation)) if text]
@@ -177,18 +172,14 @@ def fetch_corpus(
 
     Details:
 
-    Existing files are kept. Sources are tried in order. An interrupted download continues when the command is repeated; until
-    then its part stays in the folder downloads of the cache.
+    Existing files are kept. Sources are tried in order.
     """
     from nmt.data.catalogue.fetching import fetch
     from nmt.data.mtdata_index import PREFIX, fetch_mtdata
 
     set_up()
     corpus, _, split = name.partition("/")
-    with showing_downloads() as show:
-        is_mtdata = name.startswith(PREFIX)
-        paths = fetch_mtdata(name, show) if is_mtdata else fetch(corpus, split or None, progress=show)
-    for path in paths:
+    for path in fetch_mtdata(name) if name.startswith(PREFIX) else fetch(corpus, split or None):
         typer.echo(path)
 
 
@@ -217,7 +208,7 @@ def check_corpora(
         for checked in checks:
             if checked.state == "different":
                 different += 1
-            name_of_file = f"{corpus}/{checked.file.split}.{checked.file.language}"
+            name_of_file = f"{corpus}/{checked.split}.{checked.language}"
             typer.echo(f"{checked.state:10} {name_of_file}  {checked.path or ''}".rstrip())
     if different:
         raise DataError(

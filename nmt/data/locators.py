@@ -17,7 +17,7 @@ from nmt.data.formats import FORMATS, PAIR_FILES, read_units
 from nmt.data.hub_datasets import read_hub
 from nmt.data.lines import COMPRESSIONS, any_compression, read_lines
 from nmt.data.mixture import mix
-from nmt.data.mtdata_index import mtdata_files
+from nmt.data.mtdata_index import read_mtdata
 from nmt.data.sacrebleu_sets import sacrebleu_files
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
 from nmt.data.tables import ROWS, Batches, find_columns, is_table, read_table, suffix_among
@@ -118,7 +118,7 @@ def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCor
     if locator.startswith("sacrebleu:"):
         return _from_files(*sacrebleu_files(locator, source, target), locator, languages)
     if locator.startswith("mtdata:"):
-        return _from_files(*mtdata_files(locator, source, target), locator, languages)
+        return _of_batches(read_mtdata(locator, languages), locator, languages)
     if is_table(locator):
         return _of_batches(read_table(locator, languages), locator, languages)
     if suffix_among(FORMATS, locator):

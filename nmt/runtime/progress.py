@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
@@ -113,17 +112,3 @@ def _with_lines(
             shown, rate = now, done / (now - start)
             left = "" if is_last else f", {(total - done) / rate:,.0f} s left"
             sys.stderr.write(f"nmt: {what}: {done:,} of {total:,} {unit}, {rate:,.0f} {unit}/s{left}\n")
-
-
-@contextmanager
-def showing_downloads() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A context with a function that shows a download on stderr: address, bytes so far, and bytes in all if known."""
-    from rich.console import Console
-
-    with Console(stderr=True).status("fetching") as status:
-
-        def show(address: str, count: int, total: int | None) -> None:
-            of = f" of {total / 1e6:,.1f}" if total else ""
-            status.update(f"{address}  {count / 1e6:,.1f}{of} MB")
-
-        yield show

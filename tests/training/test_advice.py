@@ -165,7 +165,7 @@ def test_an_overlap_is_said_of_both_texts_with_an_example(tmp_path: Path) -> Non
 def test_no_test_text_is_fetched_to_compare_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str) -> None:
     monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("NMT_CORPORA", raising=False)
-    for function in ("catalogue.fetching._fetch_file", "locators.read_hub", "locators.sacrebleu_files"):
+    for function in ("catalogue.fetching._fetch", "locators.read_hub", "locators.sacrebleu_files"):
         monkeypatch.setattr(f"nmt.data.{function}", lambda *_: pytest.fail("fetched"))
     data = recipe(tmp_path).data.model_copy(update={"source": "en", "target": "de", "test": test})
     assert overlap_warning(data, TrainingText(corpus_of(TRAIN), corpus_of([("a fish", "ein Fisch")]))) is None

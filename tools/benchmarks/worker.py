@@ -28,7 +28,7 @@ def prepare(folder: str) -> dict[str, Any]:
     from nmt.data.locators import load_corpus
 
     splits = {"train": "multi30k/train", "test": "multi30k/test_2016_flickr"}
-    present = {(checked.file.split, checked.file.language) for checked in catalogue.check("multi30k") if checked.path}
+    present = {(checked.split, checked.language) for checked in catalogue.check("multi30k") if checked.path}
     if not {(name.partition("/")[2], side) for name in splits.values() for side in ("en", "de")} <= present:
         splits = {"train": "sample:train", "test": "sample:test"}
     corpora = {split: load_corpus(locator, source="en", target="de") for split, locator in splits.items()}

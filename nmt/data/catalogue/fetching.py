@@ -1,30 +1,37 @@
-"""Fetch files of corpora to the cache: try the sources in order, compare what comes, and record what cannot be compared."""
+"""Fetch splits of corpora to the cache, through pooch, datasets and sacreBLEU, and check what came."""
 
 import gzip
 import hashlib
-import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
-from pathlib import Path
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
-from nmt.data.catalogue import Fetched, expected_digest, local_file, lookup, named, read_record, record_path, roots
-from nmt.data.catalogue.download import Progress
-from nmt.data.catalogue.schema import NamedCorpus, Source, TextFile
-from nmt.data.catalogue.sources import SourceError, open_source, read_text
-from nmt.data.lines import COMPRESSIONS
+from filelock import FileLock
+
+from nmt.data.catalogue import local_file, lookup, named, roots
+from nmt.data.catalogue.schema import NamedCorpus, Source, TextFormat
+from nmt.data.hub_datasets import read_hub
+from nmt.data.lines import COMPRESSIONS, blocks
+from nmt.data.sacrebleu_sets import sacrebleu_files
+from nmt.data.tables import Batches, is_table, read_table
 from nmt.errors import DataError
 from nmt.runtime.cache import cache_folder
-from nmt.runtime.files import replacing, write_content
-from nmt.runtime.wording import counted, did_you_mean
+from nmt.runtime.progress import is_watched
+from nmt.runtime.wording import counted, did_you_mean, reason
 
+RETRIES = 2
+"""How often pooch repeats a download that failed."""
+_METADATA = re.compile(rb"\s*</?(?:url|keywords|speaker|talkid|title|description|reviewer|translator|doc)\b")
 _log = logging.getLogger(__name__)
 
 
-def find(name: str, split: str, language: str, *, progress: Progress | None = None, fetch: bool = True) -> Path:
-    """Find the file of one side of one split; unless `fetch` is off, download it to the cache if it is missing.
+def find(name: str, split: str, language: str, *, fetch: bool = True) -> Path:
+    """Find the file of one side of one split; unless `fetch` is off, download its split to the cache if it is missing.
 
     Raises:
         DataError: there is no such corpus, split or language, or the download failed. The message says where to put the file.
@@ -35,22 +42,21 @@ def find(name: str, split: str, language: str, *, progress: Progress | None = No
     if corpus is None and (folder := next((root / name for root in roots() if (root / name).is_dir()), None)):
         raise DataError(f"There is no file {folder / split}.{language} (also with {' '.join(COMPRESSIONS[1:])}).")
     corpus = corpus or named(name)
-    if file := corpus.file(split, language):
-        if not fetch:
-            raise DataError(f"{name}/{split}.{language} must be fetched first: `nmt corpora fetch {name}`.")
-        return _fetch_file(corpus, file, progress)
     _check_split(corpus, split)
-    sides = ", ".join(file.language for file in corpus.files if file.split == split)
-    raise DataError(f"The corpus {name} has no '{language}' in {split}, only {sides}.")
+    if language not in corpus.sides(split):
+        raise DataError(f"The corpus {name} has no '{language}' in {split}, only {', '.join(corpus.sides(split))}.")
+    if not fetch:
+        raise DataError(f"{name}/{split}.{language} must be fetched first: `nmt corpora fetch {name}`.")
+    return _fetch(corpus, split, language)
 
 
-def fetch(name: str, split: str | None = None, *, progress: Progress | None = None) -> list[Path]:
+def fetch(name: str, split: str | None = None) -> list[Path]:
     """Find all files of a corpus, or of one split; download missing ones to the cache. Raises DataError like `find`."""
     corpus = named(name)
     if split is not None:
         _check_split(corpus, split)
-    files = [file for file in corpus.files if split in (None, file.split)]
-    return [find(name, file.split, file.language, progress=progress) for file in files]
+    splits = [split] if split else corpus.splits
+    return [find(name, each, language) for each in splits for language in corpus.sides(each)]
 
 
 def _check_split(corpus: NamedCorpus, split: str) -> None:
@@ -59,126 +65,135 @@ def _check_split(corpus: NamedCorpus, split: str) -> None:
         raise DataError(f"The corpus {corpus.name} has no split '{split}'{suggestion}")
 
 
-def _fetch_file(corpus: NamedCorpus, file: TextFile, progress: Progress | None) -> Path:
-    """Download a file to the cache. It appears there only if its checksum is right."""
-    folder = cache_folder() / "corpora" / corpus.name
-    path = folder / f"{file.split}.{file.language}.gz"
-    by_hand = f"put it at {roots()[0] / corpus.name / path.stem}[.gz]"
-    if not os.environ.get("NMT_CORPORA"):
-        by_hand += ", or set NMT_CORPORA to a folder with " + f"{corpus.name}/{path.stem}"
-    if not file.sources:
+def _fetch(corpus: NamedCorpus, split: str, language: str) -> Path:
+    """Fetch the sides of a split from the first source that gives this one whole and right. Raises DataError."""
+    folder, downloads = (cache_folder() / kind / corpus.name for kind in ("corpora", "downloads"))
+    by_hand = f"put it at {roots()[0] / corpus.name / f'{split}.{language}'}[.gz]"
+    sources = [source for source in corpus.sources(split) if not source.languages or language in source.languages]
+    if not sources:
         raise DataError(
             f"{corpus.name} is local only, so it cannot be fetched: it is {corpus.entry.derivation}. "
             f"If you have a copy, {by_hand}."
         )
-    failures: dict[str, str] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with one_process(corpus.name):
-            sources = () if path.is_file() else _allowed(corpus, file, folder)  # another process may have fetched it
-            for source in sources:
-                try:
-                    _fetch_from(source, corpus, file, folder, progress)
-                    break
-                except SourceError as error:
-                    failures[" ".join(source.origin)] = str(error)
-                    if source != sources[-1]:
-                        _log.warning("%s: %s; trying the next source", " ".join(source.origin), error)
+        downloads.mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        raise DataError(f"Cannot write to {folder} ({error.strerror}): set NMT_CACHE to another folder.") from None
+    failures = []
+    with FileLock(f"{downloads}.lock"):
+        for source in (
+            () if local_file(corpus.name, split, language) else sources
+        ):  # another process may have fetched it
+            try:
+                _fetch_from(source, corpus, split, folder, downloads)
+                break
+            except Exception as error:  # noqa: BLE001 -- pooch, requests, archives and readers share no base class
+                failures.append(f"{source.place}: {_why(error)}")
+                _log.warning("%s/%s is not to be had from %s", corpus.name, split, failures[-1])
+        shutil.rmtree(downloads)
+    path = local_file(corpus.name, split, language)
+    if path is None:
         raise DataError(
-            f"Cannot write to {folder} ({error.strerror or error}): set NMT_CACHE to another folder."
-        ) from None
-    if not path.is_file():
-        remedy = f"get it elsewhere and {by_hand}"
-        if len(sources) < len(file.sources):
-            remedy = f"remove the other sides of {file.split} from {folder} to try other sources, or {remedy}"
-        raise DataError(f"Cannot fetch {corpus.name}/{path.stem} {_summary(failures)}; {remedy}.")
+            f"Cannot fetch {corpus.name}/{split} from {'; '.join(failures)}. Get it elsewhere and {by_hand}."
+        )
     return path
 
 
-def _summary(failures: Mapping[str, str]) -> str:
-    if len(failures) == 1:
-        [(origin, reason)] = failures.items()
-        return f"from {origin}: {reason}"
-    each = "; ".join(f"{origin} ({reason})" for origin, reason in failures.items())
-    return f"from any of its {len(failures)} sources: {each}"
+def _fetch_from(source: Source, corpus: NamedCorpus, split: str, folder: Path, downloads: Path) -> None:
+    """Fetch the sides of a split that a source has, and what its archive has of other splits. Raises many kinds of errors."""
+    _write_sides(source, corpus, split, folder, downloads)
+    for other in corpus.splits if source.member else ():
+        for same in corpus.sources(other):
+            if same.url == source.url and not any(local_file(corpus.name, other, side) for side in corpus.sides(other)):
+                with suppress(DataError):  # it is fetched when it is needed
+                    _write_sides(same, corpus, other, folder, downloads)
 
 
-def _allowed(corpus: NamedCorpus, file: TextFile, folder: Path) -> tuple[Source, ...]:
-    """The sources to try: only that of the other sides, if there is no checksum to tell whether the lines correspond."""
-    if expected_digest(folder, file) is None:
-        for record in _records_of_split(corpus, file, folder):
-            if same := tuple(source for source in file.sources if source.place == record.source):
-                return same
-    return file.sources
-
-
-def _records_of_split(corpus: NamedCorpus, file: TextFile, folder: Path) -> Iterator[Fetched]:
-    for other in corpus.files:
-        if other.split == file.split and (record := read_record(folder, other)):
-            yield record
-
-
-def _fetch_from(source: Source, corpus: NamedCorpus, file: TextFile, folder: Path, progress: Progress | None) -> None:
-    """Fetch a file, and the corpus's other missing files of the same origin, so that nothing is downloaded twice."""
-    together = {file: source}
-    for other in corpus.files:
-        if other != file and not local_file(corpus.name, other.split, other.language):
-            candidates = _allowed(corpus, other, folder)
-            if same := next((item for item in candidates if item.origin == source.origin), None):
-                together[other] = same
-    with open_source(together.values(), cache_folder() / "downloads", progress) as paths:
-        for item, its_source in together.items():
-            try:
-                _store(item, its_source, corpus, folder, paths)
-            except SourceError as error:
-                if item == file:
-                    raise
-                _log.info("%s/%s.%s: %s", corpus.name, item.split, item.language, error)  # it has other sources
-
-
-def _store(
-    file: TextFile, source: Source, corpus: NamedCorpus, folder: Path, paths: Mapping[tuple[str, str], Path]
-) -> None:
-    """Write the text of a source to the cache, and record its checksum if the catalogue has none."""
-    other = next((language for language in corpus.languages if language != file.language), file.language)
-    digest, lines, last = hashlib.sha256(), 0, b"\n"
-    with replacing(folder / f"{file.split}.{file.language}.gz") as beside:
-        with beside.open("wb") as stream, gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
-            for block in read_text(source, paths, (file.language, other)):
+def _write_sides(source: Source, corpus: NamedCorpus, split: str, folder: Path, downloads: Path) -> None:
+    """Write the sides of a split that a source has to the folder of the corpus, if their text is right."""
+    codes = {
+        language: corpus.entry.codes.get(language, language) for language in source.languages or corpus.sides(split)
+    }
+    filled = {language: source.filled(language=language, code=code) for language, code in codes.items()}
+    members = [member for of_side in filled.values() for member in of_side.member]
+    counts = {}
+    for language, of_side in filled.items():
+        digest, lines = hashlib.sha256(), 0
+        with gzip.open(downloads / f"{split}.{language}.gz", "wb", compresslevel=6) as sink:
+            for block in _text(of_side, language, members, downloads):
+                sink.write(block)
                 digest.update(block)
-                packed.write(block)
-                lines, last = lines + block.count(b"\n"), block[-1:] or last
-        record = Fetched(digest.hexdigest(), lines + (last != b"\n"), source.place)
-        _compare(record, file, corpus, folder)
-        if file.sha256 is None:
-            text = json.dumps(asdict(record))
-            write_content(record_path(folder, file), text)
+                lines += block.count(b"\n")
+        expected = corpus.digest(split, language)
+        if expected not in (None, digest.hexdigest()):
+            raise DataError(f"the SHA-256 of {split}.{language} is {digest.hexdigest()}, not {expected}")
+        counts[f"{split}.{language}"] = lines
+    if len({*counts.values(), corpus.splits[split] or lines}) > 1:
+        numbers = ", ".join(f"{counted(count, 'line')} in {name}" for name, count in counts.items())
+        raise DataError(f"the numbers of lines are wrong: {numbers}, but {corpus.splits[split] or 'as many'} in each")
+    for name in counts:
+        os.replace(downloads / f"{name}.gz", folder / f"{name}.gz")
 
 
-def _compare(record: Fetched, file: TextFile, corpus: NamedCorpus, folder: Path) -> None:
-    """Compare a text with what the catalogue and the records say. Raises SourceError if it is another one."""
-    expected = expected_digest(folder, file)
-    if expected not in (None, record.sha256):
-        advice = "" if file.sha256 else f" as at the first fetch; remove {record_path(folder, file)} to accept it"
-        raise SourceError(f"the SHA-256 of its text is {record.sha256}, not {expected}{advice}")
-    if file.lines not in (None, record.lines):
-        raise SourceError(f"it has {counted(record.lines, 'line')}, not {file.lines:,}")
-    for other in _records_of_split(corpus, file, folder):
-        if other.lines != record.lines:
-            raise SourceError(
-                f"it has {counted(record.lines, 'line')}, but another side of {file.split} has {other.lines:,}"
-            )
+def _text(source: Source, language: str, members: Sequence[str], downloads: Path) -> Iterator[bytes]:
+    """The text of one side in blocks; `members` are the files that are needed of its archive."""
+    if source.sacrebleu:
+        [other] = {*source.sacrebleu.rpartition("/")[2].split("-")} - {language}
+        yield from blocks(sacrebleu_files(source.locator, language, other)[0])
+    elif source.hub:
+        yield from _column_blocks(read_hub(source.locator, (source.column or language,), advice=False))
+    for url in source.url:
+        archive = _download(url, members, downloads)
+        for path in [archive / member for member in source.member] or [archive]:
+            if not path.is_file() or path.is_symlink():
+                raise DataError(f"the archive has no file {path.relative_to(archive)}")
+            if is_table(path):
+                yield from _column_blocks(read_table(path, (source.column or language,)))
+            else:
+                yield from _formatted(blocks(path), source.format)
 
 
-@contextmanager
-def one_process(name: str) -> Iterator[None]:
-    """Let one process at a time fetch a corpus; the others wait, and then find what it has fetched."""
-    folder = cache_folder() / "downloads"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{name}.lock").open("w") as lock:
-        with suppress(ImportError, OSError):  # Windows and some network file systems have no such locks
-            import fcntl
+def _download(url: str, members: Sequence[str], folder: Path) -> Path:
+    """The downloaded file, or the folder with the members of an archive. What is in the folder already is not fetched again."""
+    import pooch
 
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    pooch.get_logger().setLevel(logging.ERROR)  # the error says why
+    name = f"{hashlib.sha256(url.encode()).hexdigest()[:12]}-{PurePosixPath(urlsplit(url).path).name[-80:]}"
+    manager = pooch.create(folder, base_url="", registry={name: None}, urls={name: url}, retry_if_failed=RETRIES)
+    processor = (pooch.Unzip if name.endswith(".zip") else pooch.Untar)(list(members)) if members else None
+    bar = pooch.HTTPDownloader(progressbar=is_watched(quiet=False), chunk_size=2**16, timeout=60)
+    manager.fetch(name, processor=processor, downloader=bar)
+    path = folder / name
+    with path.open("rb") as file:
+        if file.read(100).lstrip().lower().startswith((b"<!doctype html", b"<html")):
+            raise DataError("the server sent a web page instead of the file")
+    return folder / f"{name}{processor.suffix}" if processor else path
+
+
+def _column_blocks(batches: Batches) -> Iterator[bytes]:
+    for (texts,) in batches:
+        yield "".join(f"{text}\n" for text in texts).encode()
+
+
+def _formatted(content: Iterator[bytes], form: TextFormat) -> Iterator[bytes]:
+    if form == "text":
+        yield from content
+        return
+    text = b"".join(content)  # the largest, IWSLT's training text, has 25 MB
+    if form == "talks":
+        lines = [line.strip() for line in text.removesuffix(b"\n").split(b"\n") if not _METADATA.match(line)]
+    else:
+        lines = [b" ".join(segment.split()) for segment in re.findall(rb"<seg\b[^>]*>(.*?)</seg>", text, re.DOTALL)]
+    yield b"".join(line + b"\n" for line in lines)
+
+
+def _why(error: Exception) -> str:
+    """Why a source failed, in a few words."""
+    import requests
+
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"HTTP {error.response.status_code} {error.response.reason}"
+    if isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError):
+        return "no connection, or it broke"
+    return reason(error)

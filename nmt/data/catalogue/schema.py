@@ -6,7 +6,6 @@ An entry describes one corpus, or one corpus per language pair. Texts may hold p
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -32,7 +31,7 @@ Pair = Annotated[str, Field(pattern=r"^[A-Za-z_]+-[A-Za-z_]+$")]
 Sentence = Annotated[str, Field(min_length=3)]
 
 
-class SourceEntry(Section):
+class Source(Section):
     """One place that has the text: addresses of files, a data set of the hub, or a test set of sacreBLEU."""
 
     url: Texts = ()
@@ -50,15 +49,28 @@ class SourceEntry(Section):
     """The sides that it has; empty if it has all."""
 
     @property
-    def place(self) -> str:
-        """Where the text is, in one line."""
-        more = " and more" * (len(self.member) > 1)
-        return self.locator or " ".join(self.url) + (f" ({self.member[0]}{more})" if self.member else "")
-
-    @property
     def locator(self) -> str:
         """The data set or test set as a locator; empty if it is addresses."""
         return f"hf:{self.hub}" if self.hub else f"sacrebleu:{self.sacrebleu}" if self.sacrebleu else ""
+
+    @property
+    def place(self) -> str:
+        """Where the text is, in one line."""
+        more = " and more" if len(self.member) > 1 else ""
+        return self.locator or " ".join(self.url) + (f" ({self.member[0]}{more})" if self.member else "")
+
+    def filled(self, **values: str) -> Self:
+        """The source with these placeholders replaced."""
+
+        def fill(text: str) -> str:
+            for name, value in values.items():
+                text = text.replace(f"{{{name}}}", value)
+            return text
+
+        texts = {name: fill(getattr(self, name)) for name in ("hub", "sacrebleu", "column")}
+        return self.model_copy(
+            update={**texts, "url": tuple(map(fill, self.url)), "member": tuple(map(fill, self.member))}
+        )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -82,8 +94,8 @@ class SplitEntry(Section):
     languages: Texts = ()
     """The sides of this split, if they are not those of the corpus."""
     sha256: dict[str, Digest] = Field(default={})
-    """SHA-256 of the text of each side. A side without one is not verified: its checksum is recorded at the first fetch."""
-    sources: tuple[SourceEntry, ...] = ()
+    """SHA-256 of the text of each side. A side without one is not verified."""
+    sources: tuple[Source, ...] = ()
     """Tried in order."""
 
 
@@ -124,60 +136,9 @@ class CatalogueEntry(Section):
     def corpus(self, name: str) -> "NamedCorpus":
         """The corpus of one of its names."""
         if not self.pairs:
-            return self._corpus(name, self.languages, "-".join(self.languages[:2]))
+            return NamedCorpus(name, self, self.languages, "-".join(self.languages[:2]))
         pair = name.removeprefix(f"{self.name}-")
-        return self._corpus(name, tuple(pair.split("-")), pair)
-
-    def _corpus(self, name: str, languages: tuple[str, ...], pair: str) -> "NamedCorpus":
-        files = (
-            self._file(split, entry, language, pair)
-            for split, entry in self.splits.items()
-            for language in entry.languages or languages
-        )
-        return NamedCorpus(name, self, languages, tuple(files))
-
-    def _file(self, split: str, entry: SplitEntry, language: str, pair: str) -> "TextFile":
-        first, _, second = pair.partition("-")
-        values = {"split": split, "language": language, "code": self.codes.get(language, language)}
-        values |= {"pair": pair, "first": first, "second": second}
-        lines = entry.lines.get(pair) if isinstance(entry.lines, dict) else entry.lines
-        sources = tuple(
-            _resolved(source, values)
-            for source in entry.sources
-            if not source.languages or language in source.languages
-        )
-        return TextFile(split, language, lines, entry.sha256.get(language), sources)
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where the text of one side of one split comes from: files, or a locator (`hf:...`, `sacrebleu:...`).
-
-    `place` is the address with the placeholders for side and split: the same for all sides of a split.
-    """
-
-    place: str
-    parts: tuple[tuple[str, str], ...] = ()
-    """Address and archive member of each part, in order; the member is empty if the file is no archive."""
-    locator: str = ""
-    column: str = ""
-    format: TextFormat = "text"
-
-    @property
-    def origin(self) -> tuple[str, ...]:
-        """The addresses to download, or the locator. Files of the same origin are fetched together."""
-        return tuple(dict.fromkeys(url for url, _ in self.parts)) or (self.locator,)
-
-
-@dataclass(frozen=True)
-class TextFile:
-    """One side of one split. `lines` and `sha256` (of the decompressed text) are None where they are not known."""
-
-    split: str
-    language: str
-    lines: int | None
-    sha256: str | None
-    sources: tuple[Source, ...] = ()
+        return NamedCorpus(name, self, tuple(pair.split("-")), pair)
 
 
 @dataclass(frozen=True)
@@ -187,21 +148,33 @@ class NamedCorpus:
     name: str
     entry: CatalogueEntry
     languages: tuple[str, ...]
-    files: tuple[TextFile, ...]
+    pair: str
 
     @property
     def local_only(self) -> bool:
         """Whether some of the text cannot be downloaded."""
-        return not all(file.sources for file in self.files)
+        return not all(entry.sources for entry in self.entry.splits.values())
 
     @property
     def splits(self) -> dict[str, int | None]:
         """Name and number of lines of each split."""
-        return {file.split: file.lines for file in self.files}
+        lines = {split: entry.lines for split, entry in self.entry.splits.items()}
+        return {split: count.get(self.pair) if isinstance(count, dict) else count for split, count in lines.items()}
 
-    def file(self, split: str, language: str) -> TextFile | None:
-        """One side of one split."""
-        return next((file for file in self.files if (file.split, file.language) == (split, language)), None)
+    def sides(self, split: str) -> tuple[str, ...]:
+        """The sides of a split; none if there is no such split."""
+        entry = self.entry.splits.get(split)
+        return (entry.languages or self.languages) if entry else ()
+
+    def digest(self, split: str, language: str) -> str | None:
+        """The SHA-256 of the text of one side, if it is known."""
+        return self.entry.splits[split].sha256.get(language)
+
+    def sources(self, split: str) -> list[Source]:
+        """The sources of a split, with placeholders for its sides alone."""
+        first, _, second = self.pair.partition("-")
+        values = {"split": split, "pair": self.pair, "first": first, "second": second}
+        return [source.filled(**values) for source in self.entry.splits[split].sources]
 
 
 def read_entry(path: Path) -> CatalogueEntry:
@@ -215,17 +188,3 @@ def read_entry(path: Path) -> CatalogueEntry:
         raise DataError(f"{path}: {where or 'the entry'}: {first['msg']}.") from None
     except (OSError, ValueError, NmtError) as error:
         raise DataError(f"Cannot read {path}: {error}") from None
-
-
-def _resolved(source: SourceEntry, values: Mapping[str, str]) -> Source:
-    def fill(text: str) -> str:
-        return text.format_map(values)
-
-    of_file = {name: f"{{{name}}}" for name in ("split", "language", "code")}
-    return Source(
-        place=source.place.format_map({**values, **of_file}),
-        parts=tuple((fill(url), fill(member)) for url in source.url for member in source.member or ("",)),
-        locator=fill(source.locator),
-        column=fill(source.column) or values["language"],
-        format=source.format,
-    )

@@ -10,10 +10,9 @@ from sacrebleu.dataset import DATASETS
 from nmt.data import catalogue
 from nmt.data.catalogue import entries, lookup, names
 from nmt.data.catalogue.schema import read_entry
-from nmt.data.sacrebleu_sets import PREFIX
 from nmt.errors import DataError
 from nmt.text.languages import find_language
-from tests.data.catalogue.fetching import entry, write_entry
+from tests.data.catalogue.toy import entry, write_entry
 
 PATHS = sorted(catalogue.FOLDER.glob("*.yaml"))
 EXPECTED = [
@@ -33,13 +32,12 @@ def test_every_entry_is_valid(path: Path) -> None:
         assert corpus.local_only == bool(item.derivation)
         for language in corpus.languages:
             assert find_language(language) or language == "tl"  # which langcodes calls fil
-        for file in corpus.files:
-            assert file.sources or item.derivation
-            for source in file.sources:
-                assert "{" not in f"{source.parts}{source.locator}{source.column}", "a placeholder is left"
-            assert len(set(file.sources)) == len(file.sources)
         for split in corpus.splits:
-            assert len({file.lines for file in corpus.files if file.split == split}) == 1
+            sources = [source.filled(language="en", code="eng_Latn") for source in corpus.sources(split)]
+            assert sources or item.derivation
+            assert not [source for source in sources if "{" in f"{source.place}{source.column}"], (
+                "a placeholder is left"
+            )
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -118,9 +116,9 @@ def test_what_is_not_yaml_is_named(tmp_path: Path, text: str) -> None:
 
 def test_sacrebleu_has_the_test_sets_that_sources_name() -> None:
     for corpus in (each.corpus(name) for each in entries() for name in each.names):
-        for file in corpus.files:
-            locators = [source.locator for source in file.sources if source.locator.startswith(PREFIX)]
-            named = [locator.removeprefix(PREFIX).rpartition("/") for locator in locators]
-            assert {test_set for test_set, _, _ in named} <= DATASETS.keys()
-            pairs = [pair for test_set, _, pair in named if pair in DATASETS[test_set].langpairs]
-            assert not named or any(file.language in pair.split("-") for pair in pairs), (corpus.name, file)
+        for split in corpus.splits:
+            sources = [source.sacrebleu.rpartition("/") for source in corpus.sources(split) if source.sacrebleu]
+            assert {test_set for test_set, _, _ in sources} <= DATASETS.keys()
+            assert not sources or any(pair in DATASETS[test_set].langpairs for test_set, _, pair in sources), (
+                corpus.name
+            )

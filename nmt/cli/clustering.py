@@ -39,36 +39,13 @@ def translate_files(
 ) -> None:
     """Translate each file that matches a pattern into a file of the same name, on all cores or GPUs of a cluster.
 
-    A file gets its name once it is complete. Blocks of a node that is lost are translated again.
-
-    Args:
-        pattern: names the files; all nodes must see them.
-        folder: where this process writes the translations.
-        models: the models; all nodes must see them.
-        build: makes a translator of them.
-        writer: formats the translations.
-        language: the code of the source language.
-        quiet: show no progress.
+    A file gets its name once it is complete. Blocks of a node that is lost are translated again. All nodes must see files and models.
 
     Raises:
         UsageError: no file matches, two have the same name, or one would replace its input.
         DataError: a file cannot be read or written, or the cluster does not work.
     """
-    from nmt.data.tables import is_table
-
-    pattern = pattern.expanduser()
-    matches = Path(pattern.anchor or ".").glob(str(pattern.relative_to(pattern.anchor)))
-    paths = sorted(path.absolute() for path in matches if path.is_file())
-    if not paths:
-        raise UsageError(f"No file matches {pattern}: name files with -i, in quotes if there is a * in it.")
-    if len({path.name for path in paths}) < len(paths):
-        raise UsageError(
-            f"Several files that match {pattern} have the same name: translate them into different folders."
-        )
-    for path in paths:
-        if is_table(path):
-            raise UsageError(f"{path.name} is a table: read it as a Ray dataset, and translate with nmt.ray.Translate.")
-        check_not_input(folder / path.name, [path])
+    paths = _files(pattern, folder)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what fails raises an exception too
     try:
@@ -87,11 +64,33 @@ def translate_files(
                 for block in blocks_of_file:
                     file.writelines(block["outputs"])
     except ray.exceptions.RayTaskError as error:
-        raise error.cause if isinstance(error.cause, DataError | UsageError) else error from None
+        if not isinstance(error.cause, DataError | UsageError):
+            raise
+        raise type(error.cause)(str(error.cause).partition("\n")[0]) from None  # Ray appends lines of its own
     except (ray.exceptions.RayError, ConnectionError) as error:
         raise DataError(f"The cluster of Ray has failed: {error}") from None
     finally:
         ray.shutdown()
+
+
+def _files(pattern: Path, folder: Path) -> list[Path]:
+    """The files to read, absolute and in order. Raises UsageError."""
+    from nmt.data.tables import is_table
+
+    pattern = pattern.expanduser()
+    matches = Path(pattern.anchor or ".").glob(str(pattern.relative_to(pattern.anchor)))
+    paths = sorted(path.absolute() for path in matches if path.is_file())
+    if not paths:
+        raise UsageError(f"No file matches {pattern}: name files with -i, in quotes if there is a * in it.")
+    if len({path.name for path in paths}) < len(paths):
+        raise UsageError(
+            f"Several files that match {pattern} have the same name: translate them into different folders."
+        )
+    for path in paths:
+        if is_table(path):
+            raise UsageError(f"{path.name} is a table: read it as a Ray dataset, and translate with nmt.ray.Translate.")
+        check_not_input(folder / path.name, [path])
+    return paths
 
 
 class _BlockTranslator:

@@ -115,10 +115,6 @@ class Penalties:
             return NEG_INF
         return total / self.length_penalty(joint_length(parts)) + sum(map(self.coverage_penalty, parts))
 
-    def reward_per_token(self, log_probability: float, length: int) -> float:
-        """alpha |log P(y | x)| / (5 + |y|): the log-probability that outweighs one more token, to first order."""
-        return self.length * abs(log_probability) / (5.0 + length)
-
     def coverage_penalty(self, hypothesis: Hypothesis) -> float:
         """cp(x; y), recovered from the score."""
         if self.coverage == 0:

@@ -48,12 +48,12 @@ def on_cluster(cluster: Cluster, *arguments: object) -> list[str]:
 
 
 def run(command: list[str], cwd: Path, status: int = 0) -> str:
-    """Run a command to its end; returns what it wrote on stderr."""
+    """Run a command to its end; returns what it wrote on stderr, without lines of Ray."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(command, cwd=cwd, env=environment, stderr=subprocess.PIPE, timeout=SECONDS, check=False)
     errors = ended.stderr.decode()
     assert ended.returncode == status, errors
-    return errors
+    return "".join(line for line in errors.splitlines(keepends=True) if not line.startswith("["))
 
 
 @pytest.mark.slow

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
@@ -12,10 +9,8 @@ from torch import Tensor
 from nmt.data.batching import pad
 from nmt.decoding.ensemble import AllowedLogProbs, Ensemble, EnsembleMemory, MeanLogProbs
 from nmt.decoding.shortlist import Shortlist
-from nmt.model.interface import Step, TranslationModel
-from nmt.text.subwords import EOS, PAD
+from nmt.text.subwords import EOS
 from tests.decoding.test_translator import LINES, bundle
-from tests.search.searching import beam_search
 
 
 def sources(lines: list[str]) -> Tensor:
@@ -56,44 +51,6 @@ def test_what_is_allowed_is_normalized_and_the_rest_impossible() -> None:
     expected = (expected / expected.sum(1, keepdim=True)).log()
     for rows in ROWS:
         torch.testing.assert_close(log_probs[rows], expected[rows], atol=1e-5, rtol=0)
-
-
-# --- search -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PlainState:
-    """One decoder state per hypothesis, each a batch of one sentence with the memory that it reads."""
-
-    parts: list[tuple[Any, Any]]
-
-    def select(self, rows: Tensor) -> PlainState:
-        return PlainState([self.parts[row] for row in rows.tolist()])
-
-
-@dataclass(frozen=True)
-class Nothing:
-    """A memory that is not read."""
-
-    def select(self, rows: Tensor) -> Nothing:
-        return self
-
-
-def plain_search(model: TranslationModel[Any, Any], source: Tensor, **settings: Any) -> Any:
-    """Beam search in the most readable way: the plain model, one hypothesis at a time."""
-    parts = []
-    for row in source:
-        memory = model.encode(row.unsqueeze(0), row.unsqueeze(0) != PAD)
-        parts.append((model.start(memory), memory))
-
-    def step(tokens: Tensor, state: PlainState, memory: Nothing, rows: Tensor) -> Step:
-        first = torch.tensor([0])
-        steps = [model.step(token[None], *part, first) for token, part in zip(tokens, state.parts, strict=True)]
-        after = [(step.state, memory) for step, (_, memory) in zip(steps, state.parts, strict=True)]
-        log_probs = torch.cat([step.log_probs[:] for step in steps])
-        return Step(log_probs, torch.cat([step.weights for step in steps]), PlainState(after))
-
-    return beam_search(step, PlainState(parts), Nothing(), **settings)
 
 
 @pytest.mark.parametrize("names", [("bahdanau",), ("bahdanau", "luong")])

@@ -4,7 +4,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -86,20 +86,6 @@ def test_words_are_those_of_the_text_and_tokens_those_of_the_model(words: Bundle
     translation = translation_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]], "a Zebra", "d", words.source)
     assert translation.word_alignment().source == ("a", "Zebra")
     assert translation.token_alignment().target == ("▁d",)
-
-
-def test_an_aligner_merges_token_alignments_to_words(subwords: Subwords) -> None:
-    of_words, of_tokens = (
-        next(forced_aligner(subwords, level=level).align(PAIRS[:1])) for level in ("words", "tokens")
-    )
-    assert of_words.source == tuple(PAIRS[0][0].split())
-    assert "".join(of_tokens.target).replace("▁", " ").split() == PAIRS[0][1].split()
-    starts = [place for place, token in enumerate(of_tokens.source) if token.startswith("▁")]
-    summed = np.add.reduceat(of_tokens.weights, starts, axis=1)
-    rows = [place for place, token in enumerate(of_tokens.target) if token.startswith("▁")]
-    bounds = [*rows, len(of_tokens.target)]
-    merged = [summed[start:end].mean(axis=0) for start, end in pairwise(bounds)]
-    np.testing.assert_allclose(of_words.weights, merged, atol=1e-6)
 
 
 # --- streams ----------------------------------------------------------------------------------------------------

@@ -357,14 +357,6 @@ def test_sentences_of_a_line_are_translated_by_themselves() -> None:
     assert first.source_words == tuple(line.split())
 
 
-def test_a_sentence_too_long_is_translated_in_parts(caplog: pytest.LogCaptureFixture) -> None:
-    line = "Nobody knows the answer! We saw three ships on the market and a dog and a man."
-    with caplog.at_level(logging.WARNING):
-        [translation] = translate([bundle()], [line], split_sentences=True, max_source=30)
-    assert caplog.records[0].getMessage().startswith("A sentence of line 1 has ")
-    assert len(translation.source_ids) > 30
-
-
 def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:
     requests = []
 

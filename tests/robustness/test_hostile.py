@@ -20,7 +20,6 @@ from packaging.version import Version
 from safetensors.torch import load_file
 
 from nmt.bundle.folder import Bundle, load_tensors, save_tensors
-from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError
 from nmt.recipe import load_recipe
 from nmt.recipe.strict_yaml import StrictLoader
@@ -102,23 +101,6 @@ def test_no_module_can_run_what_a_file_says() -> None:
     names = {path.relative_to(ROOT / "nmt").as_posix(): sorted(banned(path.read_text("utf-8"))) for path in modules}
     assert {path: banned_names for path, banned_names in names.items() if banned_names} == {}
     assert issubclass(StrictLoader, yaml.SafeLoader)
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import pickle",
-        "from pickle import loads",
-        "import torch\ntorch.load(path)",
-        "yaml.load(text, yaml.Loader)",
-        "yaml.unsafe_load(x)",
-        "eval(text)",
-        "np.load(path, allow_pickle=True)",
-        "datasets.load_dataset(x, trust_remote_code=True)",
-    ],
-)
-def test_the_scan_finds_what_it_looks_for(code: str) -> None:
-    assert banned(code)
 
 
 class Trap:
@@ -358,19 +340,6 @@ def test_weights_of_another_type_are_refused(folder: Path, kind: torch.dtype) ->
     assert "weights are F64, F32, F16, BF16" in refusal(folder)
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.int64, torch.float8_e4m3fn])
-def test_a_shortlist_of_other_types_is_refused(tmp_path: Path, kind: torch.dtype) -> None:
-    path, subwords = tmp_path / "shortlist.safetensors", tiny.bundle().source
-    Shortlist(torch.zeros(len(subwords), 2, dtype=torch.long), torch.arange(4, 9), len(subwords)).save(
-        path, subwords, subwords
-    )
-    Shortlist.load(path, subwords, subwords)
-    tensors = load_file(path)
-    save_tensors({**tensors, "translations": tensors["translations"].to(kind)}, path)
-    with pytest.raises(DataError, match="is not a shortlist"):
-        Shortlist.load(path, subwords, subwords)
-
-
 def test_a_vocabulary_of_another_size_is_refused(folder: Path) -> None:
     Subwords.train(tiny.TEXT, kind="char", size=18, byte_fallback=False).save(folder / "target.model")
     assert "does not belong to this recipe: " in refusal(folder)
@@ -384,7 +353,7 @@ def test_tied_embeddings_need_one_vocabulary(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_a_truncated_file_is_refused(folder: Path, name: str, share: float) -> None:
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(whole[: int(share * len(whole))])
@@ -480,8 +449,3 @@ def test_strange_subword_models_are_refused_without_a_crash(tmp_path: Path) -> N
     ended = python(_LOADS, tmp_path)
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert ended.stdout.decode().splitlines() == sorted(STRANGE)
-
-
-def test_the_strange_models_are_strange_in_one_thing_alone() -> None:
-    subwords = Subwords.from_bytes(subword_model((b"b", -1.0, 1)))
-    assert subwords.decode(subwords.encode("aa b")) == "aa b"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import math
 import os
 import random
 import resource
@@ -127,24 +126,19 @@ def test_the_model_under_test_writes_line_breaks() -> None:
     assert "\n" in spelled
 
 
-@pytest.mark.parametrize("unit", ["the dog sees a cat . ", "x", "\u0301", "世", "\0"])
-def test_a_line_far_too_long_is_one_line(model: Path, tmp_path: Path, unit: str) -> None:
-    long = unit * (20_000 // len(unit.encode()))  # a part; the slow test takes it all
-    _translate_around(model, tmp_path, long)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("unit", ["the dog sees a cat . ", "x", "\u0301", "世", "\0", "a\u2028"])
-def test_a_line_of_a_whole_megabyte(model: Path, tmp_path: Path, unit: str) -> None:
-    _translate_around(model, tmp_path, unit * (2**20 // len(unit.encode())))
-
-
-def _translate_around(model: Path, folder: Path, long: str) -> None:
-    (folder / "in").write_text(f"a cat\n{long}\na dog\n", newline="")
-    places: Places = {"source": folder / "in", "output": folder / "out", "alignments": folder / "links"}
+@pytest.mark.parametrize(
+    ("unit", "size"),
+    [
+        *((unit, 20_000) for unit in ("the dog sees a cat . ", "x", "世")),
+        *(pytest.param(unit, 2**20, marks=pytest.mark.slow) for unit in ("the dog . ", "x", "\u0301", "\0", "a\u2028")),
+    ],
+)
+def test_a_line_far_too_long_is_one_line(model: Path, tmp_path: Path, unit: str, size: int) -> None:
+    (tmp_path / "in").write_text(f"a cat\n{unit * (size // len(unit.encode()))}\na dog\n", newline="")
+    places: Places = {"source": tmp_path / "in", "output": tmp_path / "out", "alignments": tmp_path / "links"}
     translate([model], **places, beam_size=1, settings=["decoding.max_ratio=0.05"], quiet=True)
-    first, _, last = output_lines((folder / "out").read_bytes())
-    assert len(output_lines((folder / "links").read_bytes())) == 3
+    first, _, last = output_lines((tmp_path / "out").read_bytes())
+    assert len(output_lines((tmp_path / "links").read_bytes())) == 3
     translator = Translator([tiny.bundle()], decoding=recipe.DecodingConfig(beam_size=1, max_ratio=0.05))
     assert [first, last] == [found.text for found in translator.translate(["a cat", "a dog"])]
 
@@ -227,18 +221,6 @@ def test_parallel_text_that_is_no_text_is_a_sentence(model: Path, tmp_path: Path
     else:
         with printed(), pytest.raises(DataError, match="not valid UTF-8"):
             score(model, tmp_path / "source", tmp_path / "target", quiet=True)
-
-
-def test_a_pair_too_long_to_score_has_its_line_and_a_warning(
-    model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    pairs = [("a dog", "a cat"), ("a dog " * 3000, "a cat " * 3000), ("the dog", "sees")]
-    with caplog.at_level(logging.WARNING), printed() as stream:
-        score(model, *write_pair(tmp_path, pairs, ended=True))
-    first, middle, last = map(float, stream.getvalue().splitlines())
-    assert math.isnan(middle)
-    assert first < 0 > last
-    assert "Line 2 has 18000 and 18000 tokens, too many to score: its score is nan." in caplog.messages
 
 
 # --- a million --------------------------------------------------------------------------------------------------

@@ -122,13 +122,9 @@ def describe_corpus(
 
     Sources are tried in order. "verified" text must have the SHA-256 of the catalogue.
     """
-    from nmt.data.mtdata_index import PREFIX as MTDATA
-    from nmt.data.mtdata_index import describe_mtdata
-    from nmt.data.sacrebleu_sets import PREFIX as SACREBLEU
-    from nmt.data.sacrebleu_sets import describe_test_set
+    from nmt.data.sacrebleu_sets import PREFIX, describe_test_set
 
-    describe = {MTDATA: describe_mtdata, SACREBLEU: describe_test_set}.get(f"{name.partition(':')[0]}:")
-    rows = list(describe(name).items()) if describe else _description(name)
+    rows = list(describe_test_set(name).items()) if name.startswith(PREFIX) else _description(name)
     lines: list[list[str]] = []
     for key, text in rows:
         wrapped = textwrap.wrap(text, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)
@@ -175,11 +171,10 @@ def fetch_corpus(
     Existing files are kept. Sources are tried in order.
     """
     from nmt.data.catalogue.fetching import fetch
-    from nmt.data.mtdata_index import PREFIX, fetch_mtdata
 
     set_up()
     corpus, _, split = name.partition("/")
-    for path in fetch_mtdata(name) if name.startswith(PREFIX) else fetch(corpus, split or None):
+    for path in fetch(corpus, split or None):
         typer.echo(path)
 
 

@@ -81,20 +81,16 @@ def _translations(store: Any, languages: tuple[str, str], path: Path) -> Pairs:
     """Each form of each unit with its translation, which is empty if it is not finished. Raises DataError."""
     codes = (store.getsourcelanguage() or "en", store.gettargetlanguage() or None)
     swapped = is_swapped(codes, languages, path)
-    for unit in filter(_is_text, store.units):
-        sources, targets = (_forms(text) for text in (unit.source, unit.target if _is_finished(unit) else ""))
-        for number, target in enumerate(targets):
+    for unit in store.units:
+        if unit.isheader() or unit.isobsolete() or unit.isblank():
+            continue
+        target = unit.target if _is_finished(unit) else ""
+        sources, targets = (
+            [str(form) for form in getattr(text, "strings", [text or ""])] for text in (unit.source, target)
+        )
+        for number, form in enumerate(targets):  # the first is the singular
             source = sources[min(number, len(sources) - 1)]
-            yield (target, source) if swapped else (source, target)
-
-
-def _is_text(unit: Any) -> bool:
-    return not (unit.isheader() or unit.isobsolete() or unit.isblank())
-
-
-def _forms(text: Any) -> list[str]:
-    """The singular and the plurals of a text of gettext; otherwise the text alone."""
-    return [str(form) for form in getattr(text, "strings", [text or ""])]
+            yield (form, source) if swapped else (source, form)
 
 
 def _is_finished(unit: Any) -> bool:

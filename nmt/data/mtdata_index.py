@@ -4,9 +4,9 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
 
-from nmt.data.tables import Batches, Pairs, in_batches, one_line
+from nmt.data.tables import Batches, in_batches, one_line
 from nmt.errors import DataError, UsageError
 from nmt.runtime.cache import cache_folder
 from nmt.runtime.wording import reason
@@ -22,10 +22,21 @@ def read_mtdata(locator: str, languages: tuple[str, str]) -> Batches:
         DataError: the index has no such corpus, it is in other languages, or it cannot be fetched.
         UsageError: the extra `mtdata` is not installed.
     """
-    first, second = describe_mtdata(locator)["languages"].split()
+    with _explaining(f"{locator}; `nmt corpora list --search WORDS` finds names"):
+        from mtdata.cache import Cache
+        from mtdata.entry import DatasetId
+        from mtdata.index import INDEX
+        from mtdata.parser import Parser
+
+        entry = INDEX[DatasetId.parse(locator.removeprefix(PREFIX))]
+        first, second = map(str, entry.did.langs)
     swapped = is_swapped((first, second), languages, locator)
-    pairs = (pair[::-1] if swapped else pair for pair in _pairs(locator))
-    return (tuple(map(one_line, batch)) for batch in in_batches(pairs, 2))
+    with _explaining(locator):
+        paths = Cache(_folder()).get_entry(entry)
+        rows = Parser(paths, ext=entry.in_ext or None, ent=entry).read_segs(show_pbar=False)
+        pairs = ((row[1] or "", row[0] or "") if swapped else (row[0] or "", row[1] or "") for row in rows)
+        for batch in in_batches(pairs, 2):
+            yield tuple(map(one_line, batch))
 
 
 def search_mtdata(words: Sequence[str]) -> list[str]:
@@ -37,48 +48,17 @@ def search_mtdata(words: Sequence[str]) -> list[str]:
     return sorted(f"{PREFIX}{name}" for name in names if all(word.lower() in name.lower() for word in words))
 
 
-def describe_mtdata(locator: str) -> dict[str, str]:
-    """What the index says of a corpus. Raises DataError or UsageError."""
-    entry = _entry(locator)
-    addresses = [entry.url] if isinstance(entry.url, str) else entry.url
-    return {"name": locator, "languages": " ".join(map(str, entry.did.langs)), "source": " ".join(addresses)}
-
-
-def _entry(locator: str) -> Any:
-    with _explaining(f"{locator}; `nmt corpora list --search WORDS` finds names"):
-        from mtdata.entry import DatasetId
-        from mtdata.index import INDEX
-
-        entry = INDEX[DatasetId.parse(locator.removeprefix(PREFIX))]
-        if len(entry.did.langs) != 2:
-            raise ValueError("it is no parallel text")
-        return entry
-
-
-def fetch_mtdata(locator: str) -> list[Any]:
-    """The files of a corpus, which may be in an archive, fetched to the cache unless they are there. Raises DataError or UsageError."""
-    entry = _entry(locator)
-    with _explaining(locator):
-        from mtdata.cache import Cache
-
-        return list(Cache(cache_folder() / "mtdata").get_entry(entry))
-
-
-def _pairs(locator: str) -> Pairs:
-    entry, paths = _entry(locator), fetch_mtdata(locator)
-    with _explaining(locator):
-        from mtdata.parser import Parser
-
-        for row in Parser(paths, ext=entry.in_ext or None, ent=entry).read_segs(show_pbar=False):
-            yield row[0] or "", row[1] or ""
+def _folder() -> Path:
+    """The folder of the cache for the index and for what is downloaded."""
+    folder = cache_folder() / "mtdata"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @contextmanager
 def _explaining(what: str) -> Iterator[None]:
     """A context in which mtdata is imported with its index in our cache, and its errors are DataErrors."""
-    folder = cache_folder() / "mtdata"
-    folder.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("MTDATA", str(folder))
+    os.environ.setdefault("MTDATA", str(_folder()))
     handlers = list(logging.root.handlers)
     logging.disable(logging.ERROR)  # it logs each step, and sets up logging when it is imported
     try:

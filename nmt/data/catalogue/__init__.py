@@ -66,6 +66,10 @@ def named(name: str) -> NamedCorpus:
     """The corpus of this name. Raises DataError that suggests the nearest name if there is none."""
     if corpus := lookup(name):
         return corpus
+    if ":" in name:
+        raise DataError(
+            f"{name} is no corpus of the catalogue: it is fetched when it is read, as by `nmt corpora export`."
+        )
     family = next((entry for entry in entries() if entry.pairs and entry.name == name), None)
     if family:
         pairs = ", ".join(family.pairs)

@@ -5,14 +5,12 @@ An entry describes one corpus, or one corpus per language pair. Texts may hold p
 """
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field
 
-from nmt.errors import DataError, NmtError
 from nmt.recipe.section import Section
 from nmt.recipe.strict_yaml import parse_yaml
 
@@ -20,15 +18,9 @@ Group = Literal["small", "talks", "news", "parliament", "collections"]
 TextFormat = Literal["text", "talks", "segments"]
 """`text`: lines as they are. `talks`: without the lines of metadata of IWSLT's training text (`<url>...`). `segments`: what
 stands between `<seg>` and `</seg>`, in IWSLT's XML and WMT's SGML."""
-_PLACEHOLDERS = frozenset({"split", "language", "code", "pair", "first", "second"})
 Texts = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value and tuple(value))
 ]
-Lines = Annotated[int, Field(ge=1)]
-Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")]
-Pair = Annotated[str, Field(pattern=r"^[A-Za-z_]+-[A-Za-z_]+$")]
-Sentence = Annotated[str, Field(min_length=3)]
 
 
 class Source(Section):
@@ -39,9 +31,9 @@ class Source(Section):
     member: Texts = ()
     """Names of the files in the zip or tar archive, in order."""
     format: TextFormat = "text"
-    hub: Annotated[str, Field(pattern=r"^(\S+:\S+)?$")] = ""
+    hub: str = ""
     """`owner/name[/config]:split`."""
-    sacrebleu: Annotated[str, Field(pattern=r"^(\S+/\S+)?$")] = ""
+    sacrebleu: str = ""
     """`testset/pair`."""
     column: str = ""
     """Name of the column, if it is not the code of the language."""
@@ -72,28 +64,15 @@ class Source(Section):
             update={**texts, "url": tuple(map(fill, self.url)), "member": tuple(map(fill, self.member))}
         )
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if sum(map(bool, (self.url, self.hub, self.sacrebleu))) != 1:
-            raise ValueError("a source is one of url, hub and sacrebleu")
-        if not self.url and (self.member or self.format != "text"):
-            raise ValueError("member and format belong to a url")
-        if not all(re.match("https?://", url) for url in self.url):
-            raise ValueError("a url begins with https:// or http://")
-        for text in (*self.url, *self.member, self.hub, self.sacrebleu, self.column):
-            if unknown := set(re.findall(r"\{(.*?)\}", text)) - _PLACEHOLDERS:
-                raise ValueError(f"{text} has the unknown placeholder {{{min(unknown)}}}")
-        return self
-
 
 class SplitEntry(Section):
     """One split: its size, checksums and sources."""
 
-    lines: Lines | dict[Pair, Lines] | None = None
+    lines: int | dict[str, int] | None = None
     """Number of lines, also per language pair; null if it is not known."""
     languages: Texts = ()
     """The sides of this split, if they are not those of the corpus."""
-    sha256: dict[str, Digest] = Field(default={})
+    sha256: dict[str, str] = Field(default={})
     """SHA-256 of the text of each side. A side without one is not verified."""
     sources: tuple[Source, ...] = ()
     """Tried in order."""
@@ -102,31 +81,22 @@ class SplitEntry(Section):
 class CatalogueEntry(Section):
     """A public corpus, or one corpus per language pair."""
 
-    name: Name
-    title: Sentence
+    name: str
+    title: str
     group: Group
     languages: tuple[str, ...] = ()
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[str, ...] = ()
     """Language pairs; the corpus of each is called NAME-PAIR."""
     codes: dict[str, str] = Field(default={})
     """The source's own codes of languages, for `{code}`."""
-    license: Sentence
-    home: Annotated[str, Field(pattern="^https?://")]
-    citation: Sentence
+    license: str
+    home: str
+    citation: str
     note: str = ""
     """What a user should know of the text."""
     derivation: str = ""
     """How the text was made, as far as that is known, if it cannot be downloaded."""
-    splits: Annotated[dict[Name, SplitEntry], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if bool(self.languages) == bool(self.pairs):
-            raise ValueError("an entry has either languages or pairs")
-        for split, entry in self.splits.items():
-            if not entry.sources and not self.derivation:
-                raise ValueError(f"{split} has no source, and the entry no derivation")
-        return self
+    splits: dict[str, SplitEntry]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -178,13 +148,6 @@ class NamedCorpus:
 
 
 def read_entry(path: Path) -> CatalogueEntry:
-    """Read and validate the YAML file of an entry. Raises DataError."""
-    try:
-        tree: Any = parse_yaml(path.read_text(encoding="utf-8"), str(path))
-        return CatalogueEntry.model_validate_json(json.dumps(tree))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise DataError(f"{path}: {where or 'the entry'}: {first['msg']}.") from None
-    except (OSError, ValueError, NmtError) as error:
-        raise DataError(f"Cannot read {path}: {error}") from None
+    """Read the YAML file of an entry."""
+    tree: Any = parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    return CatalogueEntry.model_validate_json(json.dumps(tree))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, assert_never
 
 import numpy as np
 
+from nmt.alignment.link_files import format_confident, format_pharaoh
 from nmt.alignment.links import ConfidentLinks, Links, argmax_links, flip, threshold_links
 from nmt.alignment.symmetrization import Heuristic, Mean, mean_weights, mutual_weights, symmetrize
 from nmt.alignment.weights import Alignment, Matrix
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 Method = Literal["argmax", "threshold", "mutual"]
 Joining = Heuristic | Mean
+Format = Literal["pharaoh", "confident", "json"]
 
 ALIGNER_SHARE = 0.6
 """Share of a word aligner in the mean with a model's weights."""
@@ -134,6 +137,30 @@ class AlignedPair(EqualByValue):
     def confident_links(self) -> ConfidentLinks:
         """The links with their confidences."""
         return {(source, target): float(self.confidences[target, source]) for source, target in self.links}
+
+
+def format_pair(pair: AlignedPair, form: Format) -> str:
+    """Format a pair as a line, without line end.
+
+    * `pharaoh`: links `i-j`, source first, counted from 0.
+    * `confident`: the same with confidences, `i-j:0.97`.
+    * `json`: an object with `source` and `target` (words), `weights` (one row per target word) and `links`.
+    """
+    match form:
+        case "pharaoh":
+            return format_pharaoh(pair.links)
+        case "confident":
+            return format_confident(pair.confident_links)
+        case "json":
+            fields = {
+                "source": pair.alignment.source,
+                "target": pair.alignment.target,
+                "weights": pair.alignment.weights.round(4).tolist(),
+                "links": sorted(pair.links),
+            }
+            return json.dumps(fields, ensure_ascii=False)
+        case _:
+            assert_never(form)
 
 
 def fitting_extraction(recipe: Recipe | None, *, posterior: bool = False) -> Extraction:

@@ -1,4 +1,4 @@
-"""Read and write files of links: Pharaoh format, and the NAACL format of the shared tasks of 2003 and 2005.
+"""Read and write files of links: Pharaoh format; read also the NAACL format of the shared tasks of 2003 and 2005.
 
 Pharaoh has one line per sentence pair: `i-j` is sure, `ipj` possible, 0-based, source first. A confidence may follow, as in
 `3-4:0.97`; it is ignored when links are read.
@@ -13,7 +13,6 @@ A link without a mark is sure. Links to position 0, the empty word, are ignored.
 import re
 from collections import defaultdict
 from collections.abc import Collection
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from nmt.alignment.links import ConfidentLinks, GoldLinks
@@ -99,11 +98,6 @@ def read_pharaoh(path: Path) -> list[GoldLinks]:
 
 
 # --- NAACL format -----------------------------------------------------------------------------------------------
-
-
-def format_naacl(links: AbstractSet[tuple[int, int]], sentence: int) -> str:
-    """Format the links of a sentence pair as sure links, one per line, sorted. `sentence` counts from 1."""
-    return "".join(f"{sentence} {source + 1} {target + 1} S\n" for source, target in sorted(links))
 
 
 def _from_naacl(lines: list[str], path: Path, sentences: int | None) -> list[GoldLinks]:

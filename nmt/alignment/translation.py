@@ -12,9 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.alignment.extraction import AlignedPair, Extraction
-from nmt.alignment.html import as_html
 from nmt.alignment.links import GoldLinks, Links, links_between_tokens
-from nmt.alignment.weights import Alignment, Matrix, between_words, shifted
+from nmt.alignment.weights import Alignment, Matrix, between_words
 from nmt.errors import DataError, UsageError
 from nmt.search.hypothesis import Hypothesis, no_alignment
 from nmt.text.subwords import Subwords
@@ -23,6 +22,8 @@ from nmt.text.words import WordsOfTokens, clean, words_of
 if TYPE_CHECKING:
     from nmt.plotting.heatmap import Gold, Style
     from nmt.plotting.style import Drawing
+
+_MOST_CELLS_SHOWN = 60 * 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,38 +114,35 @@ class Translation:
         """Whether a hypothesis has an alignment; one that was too long has none."""
         return not self.source_ids or self.hypotheses[rank].alignment.shape[1] > 0
 
-    def word_alignment(self, rank: int = 0, *, shift: int = 0) -> Alignment:
+    def word_alignment(self, rank: int = 0) -> Alignment:
         """The alignment between the words of the line and of one of its hypotheses, the best being 0; without end marks.
-
-        Args:
-            rank: which hypothesis.
-            shift: number of target tokens to move each row down by.
 
         Raises:
             DataError: there is none: alignments were switched off, or the line is too long.
         """
-        return between_words(self._token_weights(rank, shift), self.words_of_tokens(), self.words_of_tokens(rank))
+        return between_words(self._token_weights(rank), self.words_of_tokens(), self.words_of_tokens(rank))
 
-    def token_alignment(self, rank: int = 0, *, shift: int = 0) -> Alignment:
+    def token_alignment(self, rank: int = 0) -> Alignment:
         """The alignment between tokens, as SentencePiece spells them (`▁` begins a word). Arguments as in `word_alignment`.
 
         Raises:
             DataError: there is none.
             UsageError: the translation was pickled, which does not keep the tokens' spelling.
         """
-        weights, subwords = self._token_weights(rank, shift), self._known_reader.subwords
+        weights, subwords = self._token_weights(rank), self._known_reader.subwords
         if subwords is None:
             raise UsageError("The tokens of a Translation are not pickled: ask for them in the process that made it.")
         source, target = subwords[0].tokens(self.source_ids), subwords[1].tokens(self.hypotheses[rank].ids)
         return Alignment(weights[: len(target), : len(source)], tuple(source), tuple(target))
 
-    def _token_weights(self, rank: int, shift: int) -> Matrix:
+    def _token_weights(self, rank: int) -> Matrix:
         """The weights between tokens, end marks included."""
         if not self.is_aligned(rank):
             raise DataError(
                 "This translation has no alignment: its line is longer than 4,096 tokens, or alignments=False was given."
             )
-        return shifted(self.hypotheses[rank].alignment.double().numpy(), shift)
+        weights: Matrix = self.hypotheses[rank].alignment.double().numpy()
+        return weights
 
     def word_links(self, rank: int = 0) -> Links:
         """The links of that alignment, extracted as `nmt align` does. Raises DataError as `word_alignment` does."""
@@ -191,10 +189,10 @@ class Translation:
         more = f", {len(self.hypotheses) - 1} more" if len(self.hypotheses) > 1 else ""
         return f"Translation({self.source!r} -> {self.text!r}, score={self.score:.4f}{more})"
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: text, score, other hypotheses, and the alignment."""
-        matrix = self.word_alignment()._repr_html_() if self.is_aligned() else ""
-        return as_html(self.source, [(hypothesis.text, hypothesis.score) for hypothesis in self.hypotheses], matrix)
+    def _repr_png_(self) -> bytes | None:
+        """What a notebook shows, unless the matrix is empty or huge."""
+        is_shown = self.is_aligned() and 0 < self.alignment.size <= _MOST_CELLS_SHOWN
+        return self.plot(title=self.text)._repr_png_() if is_shown else None
 
     @cached_property
     def _words(self) -> tuple[WordsOfTokens, ...]:

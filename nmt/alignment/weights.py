@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmt.alignment.html import matrix_html
 from nmt.runtime.equality import EqualByValue
 
 Matrix = NDArray[np.float64]
@@ -47,10 +46,6 @@ class Alignment(EqualByValue):
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "source", tuple(self.source))
         object.__setattr__(self, "target", tuple(self.target))
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return matrix_html(self.weights, self.source, self.target)
 
 
 def merge_to_words(
@@ -114,15 +109,6 @@ def between_words(
     ]
     size = len(target[0]), len(source[0])
     return Alignment(merge_to_words(rows, words_by_side[1], words_by_side[0], size=size), source[0], target[0])
-
-
-def shifted(weights: Matrix, shift: int) -> Matrix:
-    """Move row t to t + shift. Rows beyond the matrix are dropped, and new rows are zero."""
-    count = len(weights)
-    down = max(-count, min(shift, count))
-    moved = np.zeros_like(weights)
-    moved[max(down, 0) : count + min(down, 0)] = weights[max(-down, 0) : count - max(down, 0)]
-    return moved
 
 
 def entropy(weights: ArrayLike) -> NDArray[np.float64]:

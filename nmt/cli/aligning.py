@@ -42,12 +42,11 @@ from nmt.errors import UsageError
 from nmt.runtime.progress import timed, with_progress
 
 if TYPE_CHECKING:
-    from nmt.alignment.extraction import AlignedPair
-    from nmt.alignment.links import ConfidentLinks, GoldLinks
-    from nmt.alignment.writing import Format
+    from nmt.alignment.extraction import AlignedPair, Format
+    from nmt.alignment.links import GoldLinks, Links
     from nmt.bundle.folder import Bundle
 
-LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
+LinksFormat = Literal["pharaoh", "json"]
 Level = Literal["words", "tokens"]
 Symmetrize = Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"]
 _extraction_option = partial(option, panel="Extraction of links")
@@ -59,9 +58,7 @@ def align(
     target: TargetText,
     to: To = None,
     output: LinksOutput = None,
-    form: Annotated[
-        LinksFormat, option("pharaoh, naacl (counts from 1); with weights json, npz.", "NAME", "--format")
-    ] = "pharaoh",
+    form: Annotated[LinksFormat, option("pharaoh; json has weights too.", "NAME", "--format")] = "pharaoh",
     confidence: Annotated[bool, option("Write the weight of each link too: `i-j:0.97`.", "", "--confidence")] = False,
     level: Annotated[Level, option("words, or tokens (subwords).", "NAME")] = "words",
     weights: Annotated[
@@ -92,9 +89,6 @@ def align(
     no_punctuation: Annotated[
         bool, _extraction_option("Drop the links of punctuation.", "", "--no-punctuation")
     ] = False,
-    shift: Annotated[
-        int, _extraction_option("Shift rows; -1 if they belong to the previous token.", "-1|0|1", min=-1, max=1)
-    ] = 0,
     gold: Gold = None,
     gold_order: GoldOrder = "source-target",
     bootstrap: Bootstrap = 1000,
@@ -127,10 +121,8 @@ def align(
     posterior = weights == "posterior" or (weights is None and not chooses_attention)
     if posterior and chooses_attention:
         raise UsageError("--layer and --head choose attention weights: leave them out, or --weights posterior.")
-    if form == "npz" and output in (None, STANDARD):
-        raise UsageError("--format npz is not text for stdout: name a file with -o.")
     if confidence and form != "pharaoh":
-        raise UsageError("--confidence is for --format pharaoh: json and npz have all weights.")
+        raise UsageError("--confidence is for --format pharaoh: json has all weights.")
     if symmetrize is not None and reverse is None:
         raise UsageError("--symmetrize joins the links of two directions: give the other model with --reverse.")
     _check_level(level, gold, aligner, symmetrize)
@@ -138,7 +130,6 @@ def align(
     from nmt.alignment.aligner_file import load_aligner
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.extraction import Extraction, fitting_extraction
-    from nmt.alignment.reliability import reliability
     from nmt.bundle.folder import choose_attention
     from nmt.decoding.forced_alignment import ForcedAligner, align_pairs
 
@@ -157,7 +148,7 @@ def align(
         "window": window,
     }
     forward, *backward = (
-        ForcedAligner(bundle, build_translator([bundle], to=language, **options), level, shift)
+        ForcedAligner(bundle, build_translator([bundle], to=language, **options), level)
         for bundle, language in zip(bundles, targets, strict=True)
     )
     aligned = align_pairs(
@@ -175,9 +166,7 @@ def align(
         pairs = _check_gold(gold_links, pairs)
     links = _write(pairs, destination, "confident" if confidence else form, keep=gold_links is not None)
     if gold_links is not None:
-        typer.echo(str(error_rate([frozenset(own) for own in links], gold_links, bootstrap=bootstrap)))
-        if confidence:
-            typer.echo(reliability(links, gold_links))
+        typer.echo(str(error_rate(links, gold_links, bootstrap=bootstrap)))
 
 
 def _check_level(level: Level, gold: Path | None, aligner: Path | None, symmetrize: Symmetrize | None) -> None:
@@ -226,19 +215,17 @@ def _check_gold(
 
 def _write(
     pairs: Iterable[tuple[int, AlignedPair]], destination: Path | None, form: Format, *, keep: bool
-) -> list[ConfidentLinks]:
+) -> list[Links]:
     """Write the pairs, if there is a destination. Returns their links with `keep`, else nothing, to save memory."""
-    from nmt.alignment.writing import pair_writer
+    from nmt.alignment.extraction import format_pair
 
     links = []
     with ExitStack() as stack:
-        write = None
-        if destination is not None:
-            stream = stack.enter_context(open_output(destination, keep_part=True))
-            write = stack.enter_context(pair_writer(stream, form))
-        for number, pair in pairs:
-            if write is not None:
-                write(number, pair)
+        stream = None if destination is None else stack.enter_context(open_output(destination, keep_part=True))
+        for _, pair in pairs:
+            if stream is not None:
+                stream.write(f"{format_pair(pair, form)}\n".encode("utf-8", "replace"))
+                stream.flush()
             if keep:
-                links.append(pair.confident_links)
+                links.append(pair.links)
     return links

@@ -82,8 +82,8 @@ def links(
 
     Two hidden Markov models (Vogel et al. 1996), one per direction, are trained jointly (Liang et al. 2006). What they learn
     of a word also counts for words with the same first five letters, and words spelled alike are preferred at the start.
-    Words are linked if the geometric mean of both posteriors, the confidence of the link, is at least one half. With --gold,
-    --confidence prints how many links of each confidence are right. Fewer than 1,000 lines are too few: a warning says so.
+    Words are linked if the geometric mean of both posteriors, the confidence of the link, is at least one half. Fewer
+    than 1,000 lines are too few: a warning says so.
 
     To train attention on such links, set training.guided_alignment.links in a recipe to the file, or to hmm for links of
     its own training text.
@@ -98,7 +98,6 @@ def links(
     from nmt.alignment.aligner_file import load_aligner, save_aligner
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.link_files import format_confident, format_pharaoh
-    from nmt.alignment.reliability import reliability
     from nmt.alignment.statistical.aligner import splits_of
     from nmt.text.scripts import split_characters
 
@@ -122,8 +121,6 @@ def links(
         write_lines(destination, map(form, predicted))
     if gold_links is not None:
         typer.echo(str(error_rate([frozenset(links) for links in predicted], gold_links, bootstrap=bootstrap)))
-        if confidence:
-            typer.echo(reliability(predicted, gold_links))
 
 
 def _check_places(output: Path | None, save: Path | None, texts: Sequence[Path | None]) -> None:

@@ -37,20 +37,16 @@ class ForcedAligner:
         bundle: the model.
         translator: a translator with this model.
         level: whether rows and columns are words or subword tokens.
-        shift: number of target tokens to move each row down by. 0 is right for the models of this toolkit; -1 for a model
-            whose row t belongs to the word that step t reads (Luong et al. 2015, footnote 14).
     """
 
     bundle: Bundle
     translator: Translator
     level: Level = "words"
-    shift: int = 0
 
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
         """The alignment of each pair."""
         alignment_of = Translation.word_alignment if self.level == "words" else Translation.token_alignment
-        for translation in self.translator.stream_scores(pairs):
-            yield alignment_of(translation, shift=self.shift)
+        return map(alignment_of, self.translator.stream_scores(pairs))
 
     def length(self, source: str, target: str) -> int:
         """Number of tokens of the longer side."""

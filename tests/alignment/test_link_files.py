@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.alignment.link_files import format_naacl, format_pharaoh, parse_pharaoh, read_gold, read_pharaoh
+from nmt.alignment.link_files import format_pharaoh, parse_pharaoh, read_gold, read_pharaoh
 from nmt.alignment.links import GoldLinks
 from nmt.errors import DataError
 
@@ -66,16 +66,6 @@ def test_both_formats_say_the_same(tmp_path: Path) -> None:
     ]
     assert read_gold(tmp_path / "naacl") == read_gold(tmp_path / "pharaoh") == expected
     assert read_gold(tmp_path / "naacl", 5) == [*expected, *[GoldLinks(frozenset(), frozenset())] * 2]
-
-
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    draw = random.Random(2)
-    sentences = [frozenset((draw.randrange(9), draw.randrange(9)) for _ in range(count)) for count in (4, 0, 12, 0)]
-    text = "".join(format_naacl(links, number) for number, links in enumerate(sentences, start=1))
-    (tmp_path / "naacl").write_text(text)
-    (tmp_path / "pharaoh").write_text("".join(f"{format_pharaoh(links)}\n" for links in sentences))
-    assert [item.sure for item in read_gold(tmp_path / "naacl", 4)] == sentences
-    assert [item.sure for item in read_gold(tmp_path / "pharaoh", 4)] == sentences
 
 
 def test_the_empty_word_is_left_out(tmp_path: Path) -> None:

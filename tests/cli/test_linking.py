@@ -68,15 +68,6 @@ def test_a_link_may_have_its_confidence(folder: Path, tmp_path: Path) -> None:
     assert links(folder, "--gold", tmp_path / "confident", "-q").startswith("AER 0.0%")  # such a file is read as links
 
 
-def test_confidences_are_compared_with_gold_links(folder: Path) -> None:
-    rate, head, *classes, error = links(folder, "--gold", "gold", "--confidence", "-q").splitlines()
-    assert rate.startswith("AER 0.0%")
-    assert head.split() == ["confidence", "links", "mean", "correct"]
-    assert sum(int(line.split()[1]) for line in classes) == len(" ".join(LINKS * 20).split())
-    assert all(line.split()[3] == "100.0%" for line in classes)
-    assert error.startswith("expected calibration error ")
-
-
 def test_what_was_learned_links_other_text(folder: Path, tmp_path: Path) -> None:
     saved = tmp_path / "links.safetensors"
     assert links(folder, "--save", saved, "-q").splitlines() == LINKS * 20

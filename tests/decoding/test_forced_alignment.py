@@ -1,6 +1,5 @@
 """Pairs in, alignments and links out: one for each, in order, a window at a time."""
 
-import io
 import json
 import logging
 from collections.abc import Iterator
@@ -11,13 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.alignment.extraction import ALIGNER_SHARE, AlignedPair, Extraction
+from nmt.alignment.extraction import ALIGNER_SHARE, AlignedPair, Extraction, format_pair
 from nmt.alignment.links import argmax_links, flip
 from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.alignment.symmetrization import mutual_weights
 from nmt.alignment.translation import Translation, TranslationHypothesis, WordReader
 from nmt.alignment.weights import Alignment
-from nmt.alignment.writing import Format, pair_writer
 from nmt.bundle.folder import Bundle
 from nmt.decoding.forced_alignment import ForcedAligner, align_pairs
 from nmt.decoding.translator import Translator
@@ -65,21 +63,6 @@ def words() -> Bundle:
     """A model whose tokens are words."""
     subwords = Subwords.train(["a b c d"] * 3, kind="word", size=8, byte_fallback=False)
     return Bundle.fresh(small_recipe(), subwords, subwords)
-
-
-def test_a_shift_moves_rows_between_steps_and_the_end_marks_row_with_them(words: Bundle) -> None:
-    translation = translation_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3], [0.5, 0.5, 0.0]], "a b", "c d", words.source)
-    expected = {
-        0: [[0.1, 0.2], [0.3, 0.4]],
-        1: [[0.0, 0.0], [0.1, 0.2]],
-        -1: [[0.3, 0.4], [0.5, 0.5]],
-        -2: [[0.5, 0.5], [0.0, 0.0]],
-        3: [[0.0, 0.0], [0.0, 0.0]],
-        -9: [[0.0, 0.0], [0.0, 0.0]],
-    }
-    for shift, weights in expected.items():
-        np.testing.assert_allclose(translation.word_alignment(shift=shift).weights, weights, rtol=1e-6)
-        np.testing.assert_allclose(translation.token_alignment(shift=shift).weights, weights, rtol=1e-6)
 
 
 def test_words_are_those_of_the_text_and_tokens_those_of_the_model(words: Bundle) -> None:
@@ -188,14 +171,6 @@ def test_many_such_lines_are_named_up_to_ten(subwords: Subwords, caplog: pytest.
 # --- formats ----------------------------------------------------------------------------------------------------
 
 
-def written(pairs: list[AlignedPair], form: Format) -> bytes:
-    stream = io.BytesIO()
-    with pair_writer(stream, form) as write:
-        for number, pair in enumerate(pairs, start=1):
-            write(number, pair)
-    return stream.getvalue()
-
-
 @pytest.fixture
 def aligned() -> list[AlignedPair]:
     first = alignment([[0.123456, 0.8], [0.5, 0.25], [1.0, 0.0]], "ein Hund", "a “dog” 犬")
@@ -207,15 +182,10 @@ def aligned() -> list[AlignedPair]:
     ]
 
 
-def test_links_alone_are_written_in_two_formats_and_with_confidences(aligned: list[AlignedPair]) -> None:
-    assert written(aligned, "pharaoh") == b"0-1 1-0\n\n\n"
-    assert written(aligned, "confident") == b"0-1:0.50 1-0:0.80\n\n\n"
-    assert written(aligned, "naacl") == b"1 1 2 S\n1 2 1 S\n"
-
-
-def test_json_lines_hold_words_weights_and_links(aligned: list[AlignedPair]) -> None:
-    lines = written(aligned, "json").decode().splitlines()
-    first, none, _ = map(json.loads, lines)
+def test_pairs_are_written_as_links_with_confidences_or_with_words_and_weights(aligned: list[AlignedPair]) -> None:
+    assert [format_pair(pair, "pharaoh") for pair in aligned] == ["0-1 1-0", "", ""]
+    assert [format_pair(pair, "confident") for pair in aligned] == ["0-1:0.50 1-0:0.80", "", ""]
+    first, none, _ = (json.loads(format_pair(pair, "json")) for pair in aligned)
     assert first == {
         "source": ["ein", "Hund"],
         "target": ["a", "“dog”", "犬"],
@@ -223,20 +193,6 @@ def test_json_lines_hold_words_weights_and_links(aligned: list[AlignedPair]) -> 
         "links": [[0, 1], [1, 0]],
     }
     assert none == {"source": [], "target": [], "weights": [], "links": []}
-    assert "犬" in lines[0]
-
-
-def test_arrays_are_read_back_without_pickles(aligned: list[AlignedPair]) -> None:
-    content = written(aligned, "npz")
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        assert len(arrays.files) == 12
-        np.testing.assert_allclose(arrays["weights_1"], aligned[0].alignment.weights, rtol=1e-6)
-        assert arrays["links_1"].tolist() == [[0, 1], [1, 0]]
-        assert arrays["target_3"].tolist() == ["a", "“dog”", "犬"]
-        assert arrays["weights_2"].shape == (0, 0)
-        assert arrays["links_2"].shape == (0, 2)
-        assert arrays["source_2"].tolist() == []
-    assert content == written(aligned, "npz")
 
 
 # --- text without spaces ----------------------------------------------------------------------------------------

@@ -4,9 +4,8 @@ The text is not changed.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from nmt.data import catalogue, sample
@@ -20,7 +19,7 @@ from nmt.data.mixture import mix
 from nmt.data.mtdata_index import read_mtdata
 from nmt.data.sacrebleu_sets import sacrebleu_files
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
-from nmt.data.tables import ROWS, Batches, find_columns, is_table, read_table, suffix_among
+from nmt.data.tables import find_columns, in_batches, is_table, read_table, suffix_among
 from nmt.errors import DataError
 from nmt.recipe import DataConfig, HeldOutText, TextConfig
 from nmt.runtime.arguments import as_path, refuse_address
@@ -110,20 +109,26 @@ def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCor
             "set two languages, or name two files as in dir/train.{first,second}."
         )
     if locator.startswith("sample:"):
-        return _from_sample(locator, source, target)
+        if {source, target} != {"en", "de"}:
+            raise DataError(f"The sample is in en and de, not in {source} and {target}.")
+        split = locator.removeprefix("sample:")
+        return _from_files(sample.path(split, source), sample.path(split, target), locator, languages)
     if locator.startswith(("hf:", "mtdata:", "sacrebleu:")) and not fetch:
         raise DataError(f"{locator} may have to be fetched.")
-    if locator.startswith("hf:"):
-        return _of_batches(read_hub(locator, languages), locator, languages)
     if locator.startswith("sacrebleu:"):
         return _from_files(*sacrebleu_files(locator, source, target), locator, languages)
-    if locator.startswith("mtdata:"):
-        return _of_batches(read_mtdata(locator, languages), locator, languages)
-    if is_table(locator):
-        return _of_batches(read_table(locator, languages), locator, languages)
-    if suffix_among(FORMATS, locator):
-        return _of_batches(read_units(locator, languages), locator, languages)
-    return _from_files(*_find_files(locator, source, target, fetch=fetch), locator, languages)
+    if locator.startswith("hf:"):
+        batches = read_hub(locator, languages)
+    elif locator.startswith("mtdata:"):
+        batches = read_mtdata(locator, languages)
+    elif is_table(locator):
+        batches = read_table(locator, languages)
+    elif suffix_among(FORMATS, locator):
+        batches = read_units(locator, languages)
+    else:
+        return _from_files(*_find_files(locator, source, target, fetch=fetch), locator, languages)
+    first, second = collect(batches, 2)
+    return ParallelCorpus(first, second, locator, languages)
 
 
 # --- two files ------------------------------------------------------------------------
@@ -132,18 +137,13 @@ def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCor
 def _from_files(source: Path, target: Path, name: str, languages: tuple[str, str]) -> ParallelCorpus:
     if source.exists() and target.exists() and source.samefile(target):
         raise DataError(f"{name} names the same file for both sides ({source}): name one for each language.")
-    sides = [collect(_batched(read_lines(path)), 1)[0] for path in (source, target)]
+    sides = [collect(in_batches(((line,) for line in read_lines(path)), 1), 1)[0] for path in (source, target)]
     if len(sides[0]) != len(sides[1]):
         raise DataError(
             f"{source} has {counted(len(sides[0]), 'line')}, but {target} has {len(sides[1]):,}: "
             "line n of one must translate line n of the other."
         )
     return ParallelCorpus(sides[0], sides[1], name, languages)
-
-
-def _batched(lines: Iterator[str]) -> Iterator[tuple[list[str]]]:
-    while batch := list(islice(lines, ROWS)):
-        yield (batch,)
 
 
 def _find_files(locator: str, source: str, target: str, *, fetch: bool) -> tuple[Path, Path]:
@@ -192,18 +192,3 @@ def _language_in(name: str, languages: tuple[str, str]) -> str:
     """What names the language in a name in braces: all of it, or else its last part that does, as in `src.de` and `de.tok`."""
     words = (name, *reversed(re.split("[._-]", name)))
     return next((word for word in words if word in languages or find_language(word)), name)
-
-
-# --- tables, the hub and the sample -----------------------------------------------------------------------------
-
-
-def _of_batches(batches: Batches, name: str, languages: tuple[str, str]) -> ParallelCorpus:
-    source, target = collect(batches, 2)
-    return ParallelCorpus(source, target, name, languages)
-
-
-def _from_sample(locator: str, source: str, target: str) -> ParallelCorpus:
-    split = locator.removeprefix("sample:")
-    if {source, target} != {"en", "de"}:
-        raise DataError(f"The sample is in en and de, not in {source} and {target}.")
-    return _from_files(sample.path(split, source), sample.path(split, target), locator, (source, target))

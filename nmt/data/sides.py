@@ -31,8 +31,8 @@ def refuse_swapped_scripts(corpus: ParallelCorpus) -> None:
         return
     texts = ["".join(_sample(side)) for side in (corpus.source, corpus.target)]
     if all(
-        is_foreign(text, own) and not is_foreign(text, other)
-        for text, own, other in zip(texts, scripts, reversed(scripts), strict=True)
+        is_foreign(text, declared) and not is_foreign(text, opposite)
+        for text, declared, opposite in zip(texts, scripts, reversed(scripts), strict=True)
     ):
         raise _swapped(corpus)
 
@@ -43,26 +43,20 @@ def refuse_swapped_languages(corpus: ParallelCorpus) -> None:
     If it does not know one of the languages, the other must be clear on the wrong side and absent from its own.
     """
     languages = list(map(base_language, corpus.languages))
-    if len(corpus) < _FEWEST_IDENTIFIED or languages[0] == languages[1] or not _can_identify():
+    if len(corpus) < _FEWEST_IDENTIFIED or languages[0] == languages[1]:
         return
-    known = [language in identifier().labels for language in languages]
+    try:
+        known = [language in identifier().labels for language in languages]
+    except UsageError:  # py3langid is not installed
+        return
     shares = [_shares(side) for side in (corpus.source, corpus.target)]
-    is_absent = all(share[own] <= 1 - _CLEAR for share, own in zip(shares, languages, strict=True))
+    is_absent = all(share[declared] <= 1 - _CLEAR for share, declared in zip(shares, languages, strict=True))
     is_clear = all(
-        share[other] >= _CLEAR or not is_known
-        for share, other, is_known in zip(shares, reversed(languages), reversed(known), strict=True)
+        share[opposite] >= _CLEAR or not is_known
+        for share, opposite, is_known in zip(shares, reversed(languages), reversed(known), strict=True)
     )
     if any(known) and is_absent and is_clear:
         raise _swapped(corpus)
-
-
-def _can_identify() -> bool:
-    """Whether py3langid is installed, and there is room for the temporary file that it unpacks its model to."""
-    try:
-        identifier()
-    except (UsageError, OSError):
-        return False
-    return True
 
 
 def _shares(side: Column) -> defaultdict[str, float]:

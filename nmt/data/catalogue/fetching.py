@@ -55,8 +55,8 @@ def fetch(name: str, split: str | None = None) -> list[Path]:
     corpus = named(name)
     if split is not None:
         _check_split(corpus, split)
-    splits = [split] if split else corpus.splits
-    return [find(name, each, language) for each in splits for language in corpus.sides(each)]
+    files = ((part, language) for part in corpus.splits if split in (None, part) for language in corpus.sides(part))
+    return [find(name, part, language) for part, language in files]
 
 
 def _check_split(corpus: NamedCorpus, split: str) -> None:

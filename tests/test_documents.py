@@ -20,7 +20,7 @@ DOCUMENTS = [
 ]
 RESULTS = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "recipes").glob("*.md")))
 RECIPE_COMMANDS = re.findall(
-    r"nmt (?:train|compare|reproduce|recipe show) ([\w/-]+)((?: --set [\w.]+=[\w./-]+)*)",
+    r"nmt (?:train|compare|reproduce|recipe show) (?!--)([\w/-]+)((?: --set [\w.]+=[\w./-]+)*)",
     re.sub(r"\s+\\\n\s+", " ", RESULTS),
 )
 """The recipe and the `--set` options of each command in the documents of the recipes."""

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from nmt.training.losses import PendingStats
 from nmt.training.optim import Clock
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import PreparedGroup, TrainStep
-from tests.calls import Calls
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -238,22 +236,3 @@ def test_a_run_that_is_extended_says_where_it_goes_on(
     assert "The run goes on after update 4 of 8.\n" in capsys.readouterr().err
     assert [record["update"] for record in records(run, "valid")] == [4, 6, 8, 8]
     assert len(list((run / "best").iterdir())) == 2
-
-
-def test_one_update_is_read_in_the_calls_that_the_readme_lists(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From one call of TrainStep.update to the next, on plain modules, without the inside of the model and comprehensions."""
-    update, updates, calls = TrainStep.update, 0, Calls(inside=("model",))
-
-    def noted(self: TrainStep, group: PreparedGroup, clock: Clock) -> PendingStats:
-        nonlocal updates
-        updates += 1
-        sys.setprofile(calls.note if updates == 2 else None)
-        return update(self, group, clock)
-
-    monkeypatch.setenv("NMT_FAST", "0")
-    monkeypatch.setattr(TrainStep, "update", noted)
-    many = {"updates": 3, "batch_tokens": 64, "clip_norm": 5.0}  # so that batches of the epoch are left to build
-    train(toy_recipe(small, training=many), tmp_path / "run", device=CPU, quiet=True)
-    calls.check_listed("The calls of one update, ")

@@ -83,7 +83,6 @@ RecipeName = Annotated[
 Settings = Annotated[
     list[str] | None, option("Change one setting; may be repeated.", "KEY=VALUE", "--set", default=THE_RECIPES)
 ]
-Processes = Annotated[int, machine_option("Processes that train together, each on a share.", "N", min=1)]
 Device = Annotated[str, machine_option("auto, cpu, cuda, cuda:N or mps (Apple).", "NAME")]
 Threads = Annotated[int | None, machine_option("CPU threads.", "N", default="one per core", min=1)]
 Precision = Annotated[PrecisionName, machine_option("fp32, bf16, fp16 (GPU), int8 (CPU) or auto.", "NAME")]

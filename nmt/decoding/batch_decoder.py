@@ -101,22 +101,17 @@ class BatchDecoder:
         if self.tags[0]:
             first = len(self.tags[0])
             n_best_lists = [
-                [replace(item, alignment=item.alignment[:, first:]) for item in each] for each in n_best_lists
+                [replace(hypothesis, alignment=hypothesis.alignment[:, first:]) for hypothesis in n_best]
+                for n_best in n_best_lists
             ]
-        written = [
-            [(item, self._text(sentence, item)) for item in each]
-            for sentence, each in zip(sentences, n_best_lists, strict=True)
-        ]
-        if self.chooses_by_risk:
-            written = [most_expected(each, settings.n_best, settings.mbr_beta) for each in written]
-        alignments = self._alignments(sentences, [[item for item, _ in each] for each in written])
-        return [
-            [
-                TranslationHypothesis.of(item, text=text, alignment=alignment)
-                for (item, text), alignment in zip(each, own, strict=True)
-            ]
-            for each, own in zip(written, alignments, strict=True)
-        ]
+        written = []
+        for sentence, n_best in zip(sentences, n_best_lists, strict=True):
+            drawn = [(hypothesis, self._text(sentence, hypothesis)) for hypothesis in n_best]
+            chosen = most_expected(drawn, settings.n_best, settings.mbr_beta) if self.chooses_by_risk else drawn
+            written.append(
+                [TranslationHypothesis.of(found, text=text, alignment=found.alignment) for found, text in chosen]
+            )
+        return self._with_alignments(sentences, written)
 
     def _text(self, sentence: SourceSentence, hypothesis: Hypothesis) -> str:
         """The text of a hypothesis."""
@@ -155,10 +150,10 @@ class BatchDecoder:
             for row, (sentence, target, total) in enumerate(zip(sentences, targets, totals.tolist(), strict=True))
         ]
 
-    def _alignments(
-        self, sentences: Sequence[SourceSentence], n_best_lists: Sequence[Sequence[Hypothesis]]
-    ) -> list[list[Float[Tensor, "_T _S"]]]:
-        """The alignment of each hypothesis, without padding; row t is of target token t. [0 0] for sentences without."""
+    def _with_alignments(
+        self, sentences: Sequence[SourceSentence], n_best_lists: Sequence[Sequence[TranslationHypothesis]]
+    ) -> list[list[TranslationHypothesis]]:
+        """The hypotheses with their alignment, without padding; row t is of target token t. [0 0] for sentences without."""
         aligned = [
             replace(sentence, target=hypothesis.ids)
             for sentence, n_best in zip(sentences, n_best_lists, strict=True)
@@ -166,17 +161,20 @@ class BatchDecoder:
             if sentence.weights == "posterior"
         ]
         forced = iter(self._force(aligned, posterior=True) if aligned else [])
-        alignments: list[list[Tensor]] = []
-        for sentence, n_best in zip(sentences, n_best_lists, strict=True):
+
+        def weights(sentence: SourceSentence, hypothesis: TranslationHypothesis) -> Float[Tensor, "_T _S"]:
             match sentence.weights:
                 case "posterior":
-                    alignments.append([next(forced).alignment[: len(item.alignment)] for item in n_best])
+                    return next(forced).alignment[: len(hypothesis.alignment)]
                 case "attention":
-                    columns = len(sentence.ids[0]) + 1
-                    alignments.append([item.alignment[:, :columns].clone() for item in n_best])
+                    return hypothesis.alignment[:, : len(sentence.ids[0]) + 1].clone()
                 case None:
-                    alignments.append([item.alignment[:0, :0] for item in n_best])
-        return alignments
+                    return hypothesis.alignment[:0, :0]
+
+        return [
+            [replace(hypothesis, alignment=weights(sentence, hypothesis)) for hypothesis in n_best]
+            for sentence, n_best in zip(sentences, n_best_lists, strict=True)
+        ]
 
 
 def _search_options(settings: DecodingOptions, unwritten: tuple[int, ...], device: torch.device) -> SearchOptions:

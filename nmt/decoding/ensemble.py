@@ -135,28 +135,29 @@ class Ensemble:
         return memory if self.shortlist is None else self._restricted(memory, self.shortlist, sources[0])
 
     def _restricted(self, memory: EnsembleMemory, shortlist: Shortlist, source: Int[Tensor, "B S"]) -> EnsembleMemory:
-        own, sentences = shortlist.own_tokens(source)
+        tokens, sentences = shortlist.own_tokens(source)
         members = tuple(
-            model.restrict(part, own, sentences) if isinstance(model, RestrictsVocabulary) else part
-            for model, part in zip(self.models, memory.members, strict=True)
+            model.restrict(member, tokens, sentences) if isinstance(model, RestrictsVocabulary) else member
+            for model, member in zip(self.models, memory.members, strict=True)
         )
         if all(isinstance(model, RestrictsVocabulary) for model in self.models):
             return EnsembleMemory(members)
         allowed = torch.zeros(len(source), shortlist.target_size, dtype=torch.bool, device=self.device)
         allowed[:, shortlist.shared.to(self.device)] = True
-        allowed[sentences.segment_ids, own] = True
+        allowed[sentences.segment_ids, tokens] = True
         return EnsembleMemory(members, allowed)
 
     def start(self, memory: EnsembleMemory) -> EnsembleState:
         """The state before the first step, one row per sentence."""
-        return EnsembleState(tuple(model.start(part) for model, part in zip(self.models, memory.members, strict=True)))
+        members = zip(self.models, memory.members, strict=True)
+        return EnsembleState(tuple(model.start(member) for model, member in members))
 
     def step(
         self, tokens: Int[Tensor, " N"], state: EnsembleState, memory: EnsembleMemory, rows: Int[Tensor, " N"]
     ) -> Step:
         """One decoder step of all members; hypothesis n reads sentence `rows[n]`."""
         members = zip(self.models, state.members, memory.members, strict=True)
-        steps = [model.step(tokens, before, part, rows) for model, before, part in members]
+        steps = [model.step(tokens, before, member, rows) for model, before, member in members]
         log_probs = tuple(step.log_probs for step in steps)
         if memory.allowed is not None:
             log_probs = tuple(AllowedLogProbs(member, memory.allowed, rows) for member in log_probs)

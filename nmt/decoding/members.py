@@ -56,7 +56,9 @@ def tags_among_targets(member: Member) -> tuple[int, ...]:
     data = None if member.recipe is None else member.recipe.data
     tags = () if data is None else dict.fromkeys(tag for corpus in data.corpora for tag in data.tags(corpus))
     ids = map(member.target.encode, tags)
-    return tuple(own[0] for own, tag in zip(ids, tags, strict=True) if member.target.tokens(own)[0].endswith(tag))
+    return tuple(
+        tokens[0] for tokens, tag in zip(ids, tags, strict=True) if member.target.tokens(tokens)[0].endswith(tag)
+    )
 
 
 def checked_members(members: object) -> tuple[Member, ...]:

@@ -48,14 +48,14 @@ def expected_chrf(texts: Sequence[str], beta: float = 2.0) -> dict[str, float]:
     for n in range(1, ORDER + 1):
         counts = {text: _ngrams(text, n) for text in times}
         mean: dict[str, float] = defaultdict(float)
-        for text, own in counts.items():
-            for ngram, number in own.items():
+        for text, ngrams in counts.items():
+            for ngram, number in ngrams.items():
                 mean[ngram] += number * times[text] / len(texts)
         total = sum(mean.values())
-        for text, own in counts.items():
-            if own:
-                matches = sum(min(number, mean[ngram]) for ngram, number in own.items())
-                precisions[text].append(matches / own.total())
+        for text, ngrams in counts.items():
+            if ngrams:
+                matches = sum(min(number, mean[ngram]) for ngram, number in ngrams.items())
+                precisions[text].append(matches / ngrams.total())
                 recalls[text].append(matches / total)
     return {text: _f_score(precisions[text], recalls[text], beta) for text in times}
 

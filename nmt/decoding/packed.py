@@ -65,7 +65,7 @@ class PackedModels:
             shortlist=shortlist,
         )
         recipes = [member.recipe for member in checked]
-        normalizers = tuple(Normalizer("none" if own is None else own.data.normalization) for own in recipes)
+        normalizers = tuple(Normalizer("none" if recipe is None else recipe.data.normalization) for recipe in recipes)
         settings = DecodingOptions() if recipes[0] is None else DecodingOptions(**dict(recipes[0].decoding))
         unwritten = tags_among_targets(first)
         return cls(checked, normalizers, ensemble, settings, chooses_attention, unwritten=unwritten)

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 import nmt
 from nmt import recipe as recipes
-from nmt.bundle.folder import Bundle
 from nmt.errors import UsageError
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
 from nmt.training.trainer import Interrupted
@@ -119,23 +118,6 @@ def test_search_scores_what_forced_decoding_scores(run: Path, beam_size: int) ->
                 scored = translator.score((translation.source, hypothesis.ids)).hypotheses[0]
                 assert scored.log_probability == pytest.approx(hypothesis.log_probability, abs=1e-4)
                 assert torch.allclose(scored.alignment, hypothesis.alignment)
-
-
-class Counted(BagAndBigram):
-    """The same model with a tensor that is no parameter; it counts how often it is built."""
-
-    built = 0
-
-    def __init__(self, config: recipes.ModelConfig, *, source_size: int, target_size: int) -> None:
-        super().__init__(config, source_size=source_size, target_size=target_size)
-        type(self).built += 1
-        self.factor = torch.tensor(2.0)
-
-
-def test_loading_builds_the_model_once_with_its_other_tensors(run: Path) -> None:
-    model = Bundle.load(run, build_model=Counted).model
-    assert isinstance(model, Counted)
-    assert (Counted.built, model.factor.item()) == (1, 2.0)
 
 
 def test_unsupported_features_are_usage_errors(run: Path) -> None:

@@ -21,15 +21,8 @@ TEXT = ["--source", "src", "--target", "tgt", "--train", "train.{src,tgt}", "--v
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("reversal")
-    write_reversal(folder, pairs=200, held_out=10)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def run(corpus: Path) -> Path:
-    return corpus / good(nmt("train", *TEXT, *SHORT, cwd=corpus)).strip()
+def run(small: Path) -> Path:
+    return small / good(nmt("train", *TEXT, *SHORT, cwd=small)).strip()
 
 
 def test_a_run_is_named_after_its_languages_and_says_what_was_chosen(run: Path) -> None:
@@ -42,23 +35,23 @@ def test_a_run_is_named_after_its_languages_and_says_what_was_chosen(run: Path) 
     assert any("tokens" in choice.reason for choice in recipe.chosen)
 
 
-def test_text_options_give_a_fixed_recipe_its_text(corpus: Path) -> None:
-    small = good(nmt("train", "small", *TEXT, "--dump-recipe", cwd=corpus))
-    assert "updates: 3000" in small
-    assert "name: src-tgt" in small
-    assert "valid: valid.{src,tgt}" in small
+def test_text_options_give_a_fixed_recipe_its_text(small: Path) -> None:
+    dumped = good(nmt("train", "small", *TEXT, "--dump-recipe", cwd=small))
+    assert "updates: 3000" in dumped
+    assert "name: src-tgt" in dumped
+    assert "valid: valid.{src,tgt}" in dumped
 
 
-def test_a_run_is_resumed_by_its_folder_alone_with_the_settings_it_has(corpus: Path, run: Path) -> None:
+def test_a_run_is_resumed_by_its_folder_alone_with_the_settings_it_has(small: Path, run: Path) -> None:
     before = (run / "recipe.yaml").read_text()
-    good(nmt("train", "--resume", "-o", run, "--quiet", cwd=corpus))
+    good(nmt("train", "--resume", "-o", run, "--quiet", cwd=small))
     assert (run / "recipe.yaml").read_text() == before
-    good(nmt("train", *TEXT, *SHORT, "--resume", "-o", run, cwd=corpus))
+    good(nmt("train", *TEXT, *SHORT, "--resume", "-o", run, cwd=small))
     assert (run / "recipe.yaml").read_text() == before
 
 
 def test_choices_stay_when_a_run_is_resumed_though_its_text_would_now_give_others(
-    corpus: Path, run: Path, tmp_path: Path
+    small: Path, run: Path, tmp_path: Path
 ) -> None:
     write_reversal(tmp_path, pairs=5000, held_out=10, longest=40)
     data = f"data={{source: src, target: tgt, train: {tmp_path}/train, valid: {tmp_path}/valid}}"
@@ -80,8 +73,8 @@ def test_the_length_penalty_is_chosen_on_the_validation_text_once_training_ends(
     assert 1.0 in {float(penalty) for penalty, *_ in outcomes}
 
 
-def test_a_model_to_start_from_gives_its_shapes_and_subwords(corpus: Path, run: Path) -> None:
-    data = f"data={{source: src, target: tgt, train: {corpus}/train, valid: {corpus}/valid}}"
+def test_a_model_to_start_from_gives_its_shapes_and_subwords(small: Path, run: Path) -> None:
+    data = f"data={{source: src, target: tgt, train: {small}/train, valid: {small}/valid}}"
     start = read_recipe(run / "recipe.yaml")
     same = load_recipe("auto", [data, f"training.pretrained={run}"])
     assert same.model.model_copy(update={"dropout": start.model.dropout}) == start.model
@@ -102,5 +95,5 @@ def test_a_model_to_start_from_gives_its_shapes_and_subwords(corpus: Path, run: 
         (["--resume", "-o", "nowhere"], "There is no run folder nowhere to resume."),
     ],
 )
-def test_what_is_missing_or_too_much_is_said(arguments: list[str], sentence: str, corpus: Path) -> None:
-    assert sentence in bad(nmt("train", *arguments, cwd=corpus), 2)
+def test_what_is_missing_or_too_much_is_said(arguments: list[str], sentence: str, small: Path) -> None:
+    assert sentence in bad(nmt("train", *arguments, cwd=small), 2)

@@ -12,31 +12,23 @@ from nmt.cli.inspecting import info
 from nmt.data.locators import load_corpus
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
-from nmt.training.best import average_run
 from nmt.training.data_file import load_data_description
 from nmt.training.trainer import train
-from tests.training.toy import recipe, write_reversal
+from tests.training.toy import recipe
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("reversal")
-    write_reversal(folder, pairs=60, held_out=5)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder whose text lost pairs to two rules."""
-    data = recipe(corpus).data.model_dump() | {"filters": {"max_length": 6, "copies": False}}
-    toy = recipe(corpus, training={"epochs": 1, "validation": {"keep_best": 2}}, data=data)
+    data = recipe(small).data.model_dump() | {"filters": {"max_length": 6, "copies": False}}
+    toy = recipe(small, training={"epochs": 1, "validation": {"keep_best": 2}}, data=data)
     folder = tmp_path_factory.mktemp("runs") / "run"
     train(toy, folder, device="cpu", quiet=True)
     return folder
 
 
-def test_a_run_describes_its_text(corpus: Path, run: Path) -> None:
-    text, valid = (load_corpus(f"{corpus}/{name}", source="src", target="tgt") for name in ("train", "valid"))
+def test_a_run_describes_its_text(small: Path, run: Path) -> None:
+    text, valid = (load_corpus(f"{small}/{name}", source="src", target="tgt") for name in ("train", "valid"))
     lengths = [len(line.split()) for line in text.source]
     copies = sum(source == target and len(source.split()) <= 6 for source, target in text.pairs())
     too_long = sum(length > 6 for length in lengths)
@@ -44,13 +36,19 @@ def test_a_run_describes_its_text(corpus: Path, run: Path) -> None:
     assert json.loads((run / "data.json").read_text()) == {
         "nmt": __version__,
         "train": {
-            "locator": f"{corpus}/train.{{src,tgt}}",
-            "lines": 60,
+            "locator": f"{small}/train.{{src,tgt}}",
+            "lines": 200,
             "fingerprint": text.fingerprint,
-            "kept": 60 - too_long - copies,
+            "kept": 200 - too_long - copies,
             "removed": {"too_long": too_long, "copy": copies},
         },
-        "valid": {"locator": f"{corpus}/valid", "lines": 5, "fingerprint": valid.fingerprint, "kept": 5, "removed": {}},
+        "valid": {
+            "locator": f"{small}/valid",
+            "lines": 10,
+            "fingerprint": valid.fingerprint,
+            "kept": 10,
+            "removed": {},
+        },
     }
 
 
@@ -62,23 +60,9 @@ def test_info_shows_it(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = str(description.train.report(FiltersConfig(max_length=6)))
     assert "longer than 6 tokens" in report
     assert lines["training text"].strip() == f"{report}; hash {description.train.fingerprint}"
-    assert lines["validation text"].strip() == f"5 pairs; hash {description.valid.fingerprint}"
+    assert lines["validation text"].strip() == f"10 pairs; hash {description.valid.fingerprint}"
     info(run, as_json=True)
     assert json.loads(capsys.readouterr().out)["data"] == json.loads((run / "data.json").read_text())
-
-
-def test_a_folder_without_it_loads_and_is_described(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = shutil.copytree(run, tmp_path / "old")
-    (folder / "data.json").unlink()
-    Bundle.load(folder)
-    info(folder)
-    assert "text" not in capsys.readouterr().out
-    info(folder, as_json=True)
-    assert json.loads(capsys.readouterr().out)["data"] is None
-    assert average_run(folder, tmp_path / "mean") == 1
-    assert load_data_description(tmp_path / "mean") is None
 
 
 @pytest.mark.parametrize(

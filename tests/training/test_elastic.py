@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,11 +20,10 @@ import torch
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from nmt.bundle.folder import Bundle
-from nmt.recipe import Recipe, dump_recipe
+from nmt.recipe import Recipe
 from nmt.training.checkpoint import load_state
 from nmt.training.trainer import train
-from tests.commands import ROOT
-from tests.training.ranks import SECONDS, difference, finish, ranks_of, small_recipe, start, torchrun, wait_for_updates
+from tests.training.ranks import SECONDS, difference, finish, ranks_of, small_recipe, torchrun, wait_for_updates
 from tests.training.runs import outcome, timeless
 from tests.training.toy import write_reversal
 
@@ -104,26 +102,6 @@ def test_a_training_that_loses_a_rank_ends_with_the_same_bytes(
     assert outcome(tmp_path / "run") == undisturbed.outcome
 
 
-def test_a_job_of_slurm_goes_on_when_it_is_queued_again(corpus: Path, tmp_path: Path) -> None:
-    """The commands of Slurm are stood for by two that run on this machine."""
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(dump_recipe(small_recipe(corpus, epochs=1000, updates=300)))
-    for name, script in (("scontrol", "echo localhost; echo other"), ("srun", 'shift; exec "$@"')):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-    path = os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]])
-    job = {"PATH": path, "SLURM_JOB_NODELIST": "localhost,other", "SLURM_NNODES": "2", "SLURM_JOB_ID": "1"}
-    batch = ["bash", str(ROOT / "recipes/cluster/train.sbatch"), str(recipe), str(tmp_path / "run")]
-    lost = start(batch, OMP_NUM_THREADS="1", **job)
-    wait_for_updates(tmp_path / "run", lost)
-    lost.terminate()
-    assert finish(lost)[0] != 0
-    assert load_state(tmp_path / "run").progress["update"] < 300
-    status, errors = finish(start(batch, OMP_NUM_THREADS="1", **job))
-    assert status == 0, errors
-    assert load_state(tmp_path / "run").progress["update"] == 300
-
-
 # --- a node -------------------------------------------------------------------------------------------------------
 
 
@@ -175,30 +153,3 @@ def test_nodes_join_and_are_lost(recipe: Recipe, tmp_path: Path, meeting: tuple[
         status, errors = finish(node)
         assert status == 0, errors
     check_model(recipe, run)
-
-
-def test_the_node_of_the_first_rank_is_lost_in_the_middle_of_a_save(
-    recipe: Recipe, tmp_path: Path, meeting: tuple[str, ...]
-) -> None:
-    run = tmp_path / "run"
-    nodes = [torchrun(recipe, run, *meeting) for _ in range(3)]
-    wait_for_updates(run, nodes[0])
-    saving = stop_while_saving(run, nodes)
-    kill(saving)
-    for node in nodes:
-        if node is not saving:
-            status, errors = finish(node)
-            assert status == 0, errors
-    assert not list(run.glob(".*.new"))
-    check_model(recipe, run)
-
-
-def stop_while_saving(run: Path, nodes: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
-    """Stop the first rank while it writes a file; returns its node."""
-    [(process, node)] = [(ranks[0], node) for node in nodes if 0 in (ranks := ranks_of(node))]
-    while True:
-        wait_until(lambda: any(run.glob(".*.new")), *nodes)
-        os.kill(process, signal.SIGSTOP)
-        if any(run.glob(".*.new")):
-            return node
-        os.kill(process, signal.SIGCONT)

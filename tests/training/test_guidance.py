@@ -15,8 +15,7 @@ from nmt.alignment.links import GoldLinks, argmax_links
 from nmt.bundle.folder import Bundle
 from nmt.data.locators import load_corpus
 from nmt.decoding.translator import Translator
-from nmt.recipe import GuidedAlignmentConfig
-from nmt.training.guidance import FLOOR, guidance_weight, guided_cross_entropy
+from nmt.training.guidance import FLOOR, guided_cross_entropy
 from nmt.training.trainer import train
 from tests.reference import guidance as reference
 from tests.training.toy import recipe as toy_recipe
@@ -75,12 +74,6 @@ def test_batch_companions_and_padding_add_nothing() -> None:
     apart = [guided_cross_entropy(*pair) for pair in zip(alignment.split(1), links.split(1), strict=True)]
     torch.testing.assert_close(together[0], sum(loss for loss, _ in apart), rtol=0, atol=1e-12)
     assert together[1] == sum(count for _, count in apart)
-
-
-def test_the_weight_decays_by_epoch() -> None:
-    config = GuidedAlignmentConfig(links="gold", weight=0.8, decay=0.5)
-    assert [guidance_weight(config, epoch) for epoch in range(3)] == [0.8, 0.4, 0.2]
-    assert guidance_weight(GuidedAlignmentConfig(links="gold"), 100) == 0.5
 
 
 # --- what it does -----------------------------------------------------------------------------------------------

@@ -11,12 +11,11 @@ from nmt.data.locators import load_text, load_training_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
 from nmt.recipe import FiltersConfig, Recipe
-from nmt.serving.engine import Engine, Setting
 from nmt.text.subwords import Subwords
-from nmt.training.log import best_of_each_language, read_validations
+from nmt.training.log import read_validations
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
-from tests.commands import bad, good
+from tests.commands import good
 from tests.commands import nmt as command
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
@@ -107,17 +106,6 @@ def test_each_language_is_validated_and_the_mean_selects(run: Path) -> None:
         assert figures["chrf"] > 60
 
 
-def test_the_best_of_each_language_is_of_one_metric() -> None:
-    records = [
-        {"update": 1, "languages": {"a-b": {"perplexity": 9.0}}},
-        {"update": 2, "languages": {"a-b": {"perplexity": 5.0, "chrf": 30.0}}},
-        {"update": 3, "languages": {"a-b": {"perplexity": 7.0, "chrf": 20.0}}},
-    ]
-    assert best_of_each_language(records, "chrf") == "a-b chrF 30.00 (update 2)"
-    assert best_of_each_language(records, "perplexity") == "a-b perplexity 5.00 (update 2)"
-    assert not best_of_each_language([{"update": 1, "chrf": 1.0}], "chrf")
-
-
 # --- translation ------------------------------------------------------------------------------------------------
 
 LINE = "a b c d"
@@ -157,48 +145,7 @@ def test_words_links_and_alignments_have_no_tag(translator: Translator) -> None:
     assert forced.links == {(0, 3), (1, 2), (2, 1), (3, 0)}
 
 
-def test_no_translation_has_a_tag_though_the_vocabulary_is_joint(translator: Translator) -> None:
-    """Not even if every token is drawn as often as any other."""
-    assert translator.recipe is not None
-    data = translator.recipe.data
-    tags = [tag for corpus in data.corpora for tag in data.tags(corpus)]
-    drawn = translator.translate(
-        LINE, to="rev", n_best=200, sampling=nmt.Sampling(temperature=1000.0, seed=1)
-    ).hypotheses
-    assert not any(tag in item.text for item in drawn for tag in tags)
-    assert any("⁇" in item.text for item in drawn)
-
-
-def test_an_ensemble_reads_the_tag_of_each_model(run: Path, corpora: Path) -> None:
-    files = {f"{side}_model": f"{run}/{side}.model" for side in ("source", "target")}
-    single = toy_recipe(
-        corpora,
-        data={"source": "src", "target": "rev", "train": f"{corpora}/train", "valid": f"{corpora}/valid"},
-        subwords={"kind": "word", "size": 14, **files},
-        training={"updates": 2, "validation": {"metrics": ["perplexity"]}},
-    )
-    models = [run, train(single, corpora / "single", device="cpu", quiet=True).folder]
-    translation = nmt.load(models, "cpu", to="rev").translate(LINE)
-    assert translation.text == "d c b a"
-    assert translation.alignment.shape == (4, 4)
-    with pytest.raises(UsageError, match="translates to rev, not to cpy"):
-        nmt.load(models, "cpu", to="cpy")
-
-
 # --- commands ---------------------------------------------------------------------------------------------------
-
-
-def test_the_commands_take_the_language(run: Path, corpora: Path, tmp_path: Path) -> None:
-    valid, turned = corpora / "valid.src", corpora / "valid.rev"
-    text = good(command("translate", run, "--to", "rev", "-i", valid, "--format", "jsonl", "-q"))
-    assert "<2" not in text
-    assert good(command("score", run, "--to", "rev", "-s", valid, "-t", turned, "-q")).count("\n") == 60
-    links = good(command("align", run, "--to", "rev", "-s", valid, "-t", turned, "--format", "json", "-q"))
-    assert "<2" not in links
-    good(command("plot", run, LINE, "--to", "rev", "-o", tmp_path / "page.html", "-q"))
-    assert "2rev" not in (tmp_path / "page.html").read_text()
-    for arguments in (["translate", run], ["score", run, "-s", valid, "-t", turned], ["plot", run, LINE]):
-        assert "say to which one, as in --to rev" in bad(command(*arguments), 2)
 
 
 def test_evaluate_prints_a_row_per_language_and_the_mean(run: Path, corpora: Path) -> None:
@@ -219,19 +166,6 @@ def test_evaluate_prints_a_row_per_language_and_the_mean(run: Path, corpora: Pat
 
 
 # --- serving ----------------------------------------------------------------------------------------------------
-
-
-def test_a_server_serves_every_language_of_one_model(run: Path) -> None:
-    engine = Engine([run], device="cpu")
-    assert [(model.name, model.source, model.target) for model in engine.models] == [
-        ("run src-rev", "src", "rev"),
-        ("run src-cpy", "src", "cpy"),
-    ]
-    for number, text in enumerate(("d c b a", LINE)):
-        [[line]] = engine.run(Setting(number, is_aligned=True), [LINE])
-        assert line.text == text
-        assert line.pair is not None
-        assert line.pair.alignment.source == ("a", "b", "c", "d")
 
 
 # --- descriptions -----------------------------------------------------------------------------------------------

@@ -116,17 +116,6 @@ def test_a_tag_is_one_token(folder: Path, subwords: dict[str, Any]) -> None:
         assert not {"▁<a,b>", "▁<BT>"} & {*target.tokens(range(len(target)))}
 
 
-def test_a_tag_is_one_token_of_every_sampled_segmentation(folder: Path) -> None:
-    recipe = mixture(folder, "first", BACK, subwords={**KINDS[1], "sampling": 0.3})
-    text = TrainingText.load(recipe)
-    source, target = text.subwords(recipe)
-    epoch = plan_epoch(recipe, encode_corpus(text.train, source, target, None), source, target, 0)
-    ids = [pair[0] for pair in epoch.corpus[range(40, 100)]]
-    assert {source.tokens(own)[0] for own in ids} == {"▁<BT>"}
-    assert [source.decode(own) for own in ids] == text.train.source[40:]
-    assert any(own != source.encode(line) for own, line in zip(ids, text.train.source[40:], strict=True))
-
-
 def test_given_subwords_that_split_a_tag_cause_a_warning(folder: Path) -> None:
     recipe = mixture(folder, {"corpus": "first", "tag": "<a,b>"}, BACK, subwords=KINDS[1])
     source, _ = TrainingText.load(recipe).subwords(recipe)

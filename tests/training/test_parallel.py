@@ -21,7 +21,7 @@ from nmt.recipe import parse_recipe
 from nmt.training.checkpoint import load_state
 from nmt.training.folder import resume_command
 from nmt.training.optim import Clock
-from nmt.training.parallel import ALONE, Ranks, device_of_rank, goes_on_by_itself
+from nmt.training.parallel import Ranks, device_of_rank, goes_on_by_itself
 from nmt.training.trainer import train
 from nmt.training.update import TrainStep
 from tests.training.ranks import (
@@ -204,20 +204,6 @@ def raise_out_of_memory(*_: object) -> NoReturn:
     raise torch.OutOfMemoryError
 
 
-def test_a_process_alone_needs_nobody() -> None:
-    losses = torch.ones(3)
-    ALONE.sum_losses(losses)
-    assert losses.tolist() == [1, 1, 1]
-    assert ALONE.sum([1, 2.5]) == [1, 2.5]
-    assert ALONE.gather("x") == ["x"]
-    assert ALONE.from_first(lambda: 3) == 3
-    assert ALONE.any(value=True)
-    assert not ALONE.any(value=False)
-    state = torch.get_rng_state()
-    ALONE.seed(1, 2)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def test_ranks_draw_different_numbers_in_every_update() -> None:
     draws = set()
     for rank, update in [(0, 0), (1, 0), (0, 1), (1, 1)]:
@@ -255,13 +241,3 @@ def test_each_rank_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     assert device_of_rank(cuda) == torch.device("cuda:3")
     assert device_of_rank(CPU) == CPU
-
-
-def test_ranks_do_not_share_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    with pytest.raises(UsageError, match="this machine has 1 GPU"):
-        device_of_rank(torch.device("cuda"))
-    with pytest.raises(UsageError, match="cannot share cuda:0"):
-        device_of_rank(torch.device("cuda:0"))

@@ -16,7 +16,6 @@ from nmt.training.log import read_validations
 from nmt.training.pretrained import load_pretrained
 from nmt.training.trainer import Interrupted, train
 from tests.training.toy import recipe as toy_recipe
-from tests.training.toy import write_reversal
 
 PARENT = ["a b c d", "c d e f", "f e d c b a"]
 CHILD = ["d e f g", "g h h g", "f e d"]
@@ -24,21 +23,14 @@ CHILD = ["d e f g", "g h h g", "f e d"]
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("reversal")
-    write_reversal(folder, pairs=200, held_out=10)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def parent(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def parent(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("parent") / "run"
-    train(toy_recipe(corpus), run, device="cpu", quiet=True)
+    train(toy_recipe(small), run, device="cpu", quiet=True)
     return run
 
 
-def starting_from(folder: Path, corpus: Path, **settings: Any) -> Recipe:
-    return toy_recipe(corpus, training={"pretrained": str(folder), "epochs": 1, **settings})
+def starting_from(folder: Path, small: Path, **settings: Any) -> Recipe:
+    return toy_recipe(small, training={"pretrained": str(folder), "epochs": 1, **settings})
 
 
 def best_perplexity(run: Path) -> float:
@@ -46,8 +38,8 @@ def best_perplexity(run: Path) -> float:
     return float([record["perplexity"] for record in records if record["kind"] == "valid"][-1])
 
 
-def test_fine_tuning_continues_from_the_weights_and_subwords(parent: Path, corpus: Path, tmp_path: Path) -> None:
-    frozen = starting_from(parent, corpus, updates=1, optimizer={"kind": "sgd", "rate": 1e-20})
+def test_fine_tuning_continues_from_the_weights_and_subwords(parent: Path, small: Path, tmp_path: Path) -> None:
+    frozen = starting_from(parent, small, updates=1, optimizer={"kind": "sgd", "rate": 1e-20})
     train(frozen, tmp_path / "run", device="cpu", quiet=True)
     start, result = Bundle.load(parent), Bundle.load(tmp_path / "run")
     for name, value in weights_of(start.model).items():
@@ -57,10 +49,10 @@ def test_fine_tuning_continues_from_the_weights_and_subwords(parent: Path, corpu
 
 
 def test_the_start_is_validated_and_stays_if_training_makes_it_worse(
-    parent: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    parent: Path, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    harmful = starting_from(parent, corpus, optimizer={"kind": "sgd", "rate": 2.0}, clip_norm=None, updates=2, ema=0.5)
+    harmful = starting_from(parent, small, optimizer={"kind": "sgd", "rate": 2.0}, clip_norm=None, updates=2, ema=0.5)
     train(harmful, run, device="cpu")
     assert capsys.readouterr().err.endswith("\nNo later model was better: the model is still the start (update 0).\n")
     first, last = read_validations(run)
@@ -71,11 +63,11 @@ def test_the_start_is_validated_and_stays_if_training_makes_it_worse(
 
 
 def test_a_resumed_run_does_not_need_the_pretrained_model(
-    parent: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    parent: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = tmp_path / "parent"
     shutil.copytree(parent, copy)
-    recipe = starting_from(copy, corpus, epochs=2)
+    recipe = starting_from(copy, small, epochs=2)
     train(recipe, tmp_path / "whole", device="cpu", quiet=True)
 
     def interrupt(*_: object) -> None:
@@ -97,11 +89,11 @@ def _subwords(lines: list[str], size: int) -> Subwords:
 
 @pytest.mark.parametrize(("parent_tie", "tie"), [("all", "none"), ("none", "all"), ("target", "target")])
 def test_with_new_subwords_each_common_token_keeps_its_weights(
-    parent_tie: str, tie: str, corpus: Path, tmp_path: Path
+    parent_tie: str, tie: str, small: Path, tmp_path: Path
 ) -> None:
     def bundle(lines: list[str], size: int, tied: str) -> Bundle:
         subwords = _subwords(lines, size)
-        recipe = toy_recipe(corpus, training={"pretrained": {"model": str(tmp_path), "subwords": "new"}})
+        recipe = toy_recipe(small, training={"pretrained": {"model": str(tmp_path), "subwords": "new"}})
         model = recipe.model.model_copy(update={"tie": tied, "embedding_scale": 1.0})
         return Bundle.fresh(recipe.model_copy(update={"model": model}), subwords, subwords)
 
@@ -123,21 +115,12 @@ def test_with_new_subwords_each_common_token_keeps_its_weights(
             assert torch.equal(value, weights[name]), name
 
 
-def test_another_architecture_is_refused_in_one_sentence(parent: Path, corpus: Path, tmp_path: Path) -> None:
-    recipe = starting_from(parent, corpus)
+def test_another_architecture_is_refused_in_one_sentence(parent: Path, small: Path, tmp_path: Path) -> None:
+    recipe = starting_from(parent, small)
     wider = recipe.model_copy(
-        update={"model": toy_recipe(corpus, model={"embedding": 32, "encoder": {"hidden": 33}}).model}
+        update={"model": toy_recipe(small, model={"embedding": 32, "encoder": {"hidden": 33}}).model}
     )
     with pytest.raises(
         DataError, match=r"^This recipe cannot start from .*: .* is \[.*\] here, but it has .*recipe\.yaml"
     ):
         train(wider, tmp_path / "run", device="cpu", quiet=True)
-
-
-def test_one_vocabulary_cannot_come_from_a_model_with_two(corpus: Path, tmp_path: Path) -> None:
-    apart = toy_recipe(corpus, subwords={"kind": "word", "size": 12, "byte_fallback": False, "joint": False})
-    Bundle.fresh(apart, _subwords(PARENT, 10), _subwords(CHILD, 9)).save(tmp_path / "parent")
-    together = starting_from(tmp_path / "parent", corpus)
-    tied = together.model_copy(update={"model": together.model.model_copy(update={"tie": "all"})})
-    with pytest.raises(DataError, match=r"model\.tie: all needs one vocabulary, but .* set model\.tie: target"):
-        train(tied, tmp_path / "run", device="cpu", quiet=True)

@@ -6,7 +6,6 @@ import pty
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -32,7 +31,7 @@ from nmt.training.text import TrainingText
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import PreparedGroup, TrainStep
 from nmt.training.validation import Validator
-from tests.commands import NMT, ROOT, Running, good
+from tests.commands import ROOT, Running, good
 from tests.training.runs import outcome, timeless
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
@@ -186,34 +185,6 @@ def test_a_run_killed_thirty_times_is_resumed_to_the_same_bytes(corpus: Path, tm
     assert without_picture(tmp_path / "parts") == outcome(tmp_path / "whole")
 
 
-@pytest.mark.slow
-def test_two_processes_train_the_same_model(corpus: Path, tmp_path: Path) -> None:
-    recipe = everything(corpus, epochs=1)
-    for name in ("1", "2"):
-        file = tmp_path / f"{name}.yaml"
-        file.write_text(dump_recipe(recipe))
-        command = [*NMT, "train", str(file), "--out", str(tmp_path / name), "-q", "--threads", "1"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": name}
-        subprocess.run(command, check=True, env=environment)
-    assert without_picture(tmp_path / "1") == without_picture(tmp_path / "2")
-
-
-def test_a_dead_process_holds_no_lock(tmp_path: Path) -> None:
-    code = (
-        f"from pathlib import Path\nfrom nmt.training.folder import lock_folder\nimport time\n"
-        f"with lock_folder(Path({str(tmp_path)!r})):\n    print('held', flush=True)\n    time.sleep(60)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(UsageError, match=rf"Another training is at work in {tmp_path}"):
-            lock_folder(tmp_path).__enter__()
-        holder.kill()
-    with lock_folder(tmp_path):
-        pass
-
-
 # --- signals -----------------------------------------------------------------------------------------------------
 
 
@@ -309,34 +280,6 @@ def test_closing_the_terminal_saves_unless_hangups_are_ignored(corpus: Path, tmp
     train(recipe, run, device=CPU, quiet=True, resume=True)
     train(recipe, tmp_path / "whole", device=CPU, quiet=True)
     assert outcome(run) == outcome(tmp_path / "whole")
-
-
-def test_two_hangups_count_as_one(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = signal.getsignal(signal.SIGHUP)
-    monkeypatch.setattr(
-        RecurrentModel, "forward", signal_in_call(RecurrentModel.forward, 2, signal.SIGHUP, signal.SIGHUP)
-    )
-    stopped = interrupted(plain(corpus), tmp_path / "run")
-    assert "The state is saved" in str(stopped)
-    assert stopped.exit_status == 129
-    assert signal.getsignal(signal.SIGHUP) == before
-
-
-def test_resuming_with_another_number_of_threads_warns(
-    corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe, run = plain(corpus), tmp_path / "run"
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    with monkeypatch.context() as patch:
-        patch.setattr(RecurrentModel, "forward", signal_in_call(RecurrentModel.forward, 2, signal.SIGTERM))
-        stopped = interrupted(recipe, run)
-    assert str(stopped).endswith(f"nmt train {run}/recipe.yaml --out {run} --resume --device cpu --threads 3")
-    train(recipe, run, device=CPU, quiet=True, resume=True)
-    assert not caplog.records
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    train(recipe, run, device=CPU, quiet=True, resume=True)
-    [record] = caplog.records
-    assert record.getMessage().startswith(f"The run in {run} had --threads 3 and goes on with 2: ")
 
 
 def test_a_second_signal_stops_at_once_and_damages_nothing(
@@ -530,17 +473,6 @@ def test_a_folder_in_use_is_refused(corpus: Path, finished: Path, tmp_path: Path
     assert outcome(run) == before
 
 
-def test_only_checkpoints_of_the_run_are_removed(corpus: Path, tmp_path: Path) -> None:
-    recipe, run = plain(corpus, epochs=2, validation={"keep_best": 2, "metric": "perplexity"}), tmp_path / "run"
-    train(recipe, run, device=CPU, quiet=True)
-    (run / "best" / "favourite.safetensors").write_bytes(b"written by hand")
-    (run / "best" / "00000099.safetensors").write_bytes(b"left by a killed process")
-    train(recipe, run, device=CPU, quiet=True, resume=True)
-    names = {path.name for path in (run / "best").iterdir()}
-    assert "favourite.safetensors" in names
-    assert "00000099.safetensors" not in names
-
-
 # --- bad updates ---------------------------------------------------------------------------------------------------
 
 
@@ -638,18 +570,3 @@ def test_diverged_weights_are_never_saved(corpus: Path, tmp_path: Path) -> None:
     tame = plain(corpus, optimizer={"kind": "sgd", "rate": 0.1}, validation={"every": 1})
     train(tame, run, device=CPU, quiet=True, resume=True, force=True)
     assert json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])["best"] is not None
-
-
-def test_out_of_memory_in_validation_is_a_data_error(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forward = RecurrentModel.forward
-
-    def out_of_memory(self: RecurrentModel, *args: Any, **named: Any) -> ModelOutput:
-        if self.training:
-            return forward(self, *args, **named)
-        raise torch.OutOfMemoryError
-
-    monkeypatch.setattr(RecurrentModel, "forward", out_of_memory)
-    with pytest.raises(DataError, match=r"Memory ran out at update \d+: .*validation text.*training\.batch_tokens"):
-        train(plain(corpus), tmp_path / "run", device=CPU, quiet=True)

@@ -70,14 +70,6 @@ def sharpen(model: RecurrentModel) -> RecurrentModel:
     return model
 
 
-def test_with_a_ratio_of_one_the_target_is_unchanged_and_the_model_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, original = build(), batch()
-    monkeypatch.setattr(RecurrentModel, "encode", None)
-    mixed = mix_target_in(model, original, choose_replaced(original, 1.0))
-    assert torch.equal(mixed, original.target_in)
-    assert mixed is not original.target_in
-
-
 @pytest.mark.parametrize("ratio", [0.0, 0.5])
 def test_bos_padding_and_shape_are_unchanged(ratio: float) -> None:
     model, original = build(dropout=0.3), batch()

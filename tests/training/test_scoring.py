@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.evaluation import metrics
 from nmt.recipe import Recipe
 from nmt.training.checkpoint import load_state
 from nmt.training.trainer import train
@@ -106,15 +105,3 @@ def test_bleu_below_1_does_not_rank() -> None:
     better = rank(["bleu"], bleu=0.4, chrf=11.4, perplexity=54)
     good = rank(["bleu"], bleu=1.0, chrf=10, perplexity=60)
     assert noise < better < good
-
-
-def test_a_resumed_run_keeps_its_tokenizer(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sacrebleu.tokenizers import tokenizer_ja_mecab
-
-    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
-    recipe = kana_recipe(corpus, tokenize=None, epochs=1, batch_tokens=1024)
-    train(recipe, tmp_path / "run", device=CPU, quiet=True)
-    monkeypatch.setattr(metrics, "choose_tokenizer", lambda _, tokenize: tokenize or "zh")  # as if MeCab were there now
-    longer = kana_recipe(corpus, tokenize=None, epochs=2, batch_tokens=1024)
-    train(longer, tmp_path / "run", device=CPU, resume=True, force=True, quiet=True)
-    assert ["tok:char" in record["signatures"]["bleu"] for record in validations(tmp_path / "run")] == [True, True]

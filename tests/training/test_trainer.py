@@ -20,6 +20,7 @@ from nmt.training.losses import PendingStats
 from nmt.training.optim import Clock
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import PreparedGroup, TrainStep
+from tests.training.runs import timeless
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -33,15 +34,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("small")
-    write_reversal(folder, pairs=200, held_out=10)
-    return folder
-
-
 def records(run: Path, kind: str) -> list[dict[str, Any]]:
-    lines = (run / "metrics.jsonl").read_text().splitlines()
+    log = run / "metrics.jsonl"
+    lines = log.read_text().splitlines() if log.exists() else []
     return [record for record in map(json.loads, lines) if record["kind"] == kind]
 
 
@@ -78,69 +73,29 @@ def test_a_run_folder_is_a_model_folder_with_metrics_and_state(small: Path, tmp_
     assert all({"loss", "perplexity", "bleu", "best"} <= record.keys() for record in records(tmp_path / "run", "valid"))
 
 
-STOPPABLE = {
-    "ours": {
-        "ema": 0.9,
-        "accumulate": 2,
-        "validation": {"keep_best": 2, "every": 5},
-        "schedule": {"kind": "plateau", "patience": 1},
-        "guided_alignment": {"links": "train.align", "decay": 0.5},
-        "scheduled_sampling": {"kind": "inverse-sigmoid", "scale": 10},
-    },
-    "as in Bahdanau et al.": {
-        "optimizer": "adadelta",
-        "batch_sentences": 80,
-        "sort_within": 5,
-        "shuffle": "once",
-        "normalization": "sentences",
-    },
-}
-
-
-@pytest.mark.parametrize("settings", STOPPABLE.values(), ids=STOPPABLE)
 def test_a_run_stopped_and_resumed_repeatedly_equals_an_uninterrupted_one(
-    settings: dict[str, Any], small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(small)  # where the links are
-    recipe = toy_recipe(
-        small,
-        training={"epochs": 2, **settings},
-        model={
-            "dropout": 0.3,
-            "embedding": 16,
-            "encoder": {"hidden": 16},
-            "decoder": {"hidden": 32, "readout": {"kind": "tanh", "size": 16}},
-        },
-    )
+    """With the settings of Bahdanau et al.; a run with all others is killed in test_resume.py."""
+    batches = {"batch_sentences": 80, "sort_within": 5, "shuffle": "once", "normalization": "sentences"}
+    recipe = toy_recipe(small, training={"epochs": 4, "optimizer": "adadelta", **batches})
     train(recipe, tmp_path / "whole", device=CPU, quiet=True)
-    updates = records(tmp_path / "whole", "valid")[-1]["update"]
-    update = TrainStep.update
+    update, stops = TrainStep.update, 0
 
     def interrupt(self: TrainStep, group: PreparedGroup, clock: Clock) -> PendingStats:
-        if (clock.update + 1) % 7 == 3:
+        if (clock.update + 1) % 5 == 3:
             os.kill(os.getpid(), signal.SIGINT)
         return update(self, group, clock)
 
     monkeypatch.setattr(TrainStep, "update", interrupt)
-    stops = 0
-    while True:
+    while not records(tmp_path / "parts", "valid")[3:]:
         try:
             train(recipe, tmp_path / "parts", device=CPU, quiet=True, resume=stops > 0)
-        except Interrupted as interrupted:
-            stopped = interrupted
+        except Interrupted:
             stops += 1
-        else:
-            break
-    assert stopped.exit_status == 130
-    assert "--resume" in str(stopped)
-    assert stops >= updates // 7
+    assert stops >= 2
     assert same_weights(tmp_path / "whole", tmp_path / "parts")
-    for kind in ("train", "valid"):
-        timeless = [
-            [{key: value for key, value in record.items() if "second" not in key} for record in records(run, kind)]
-            for run in (tmp_path / "whole", tmp_path / "parts")
-        ]
-        assert timeless[0] == timeless[1]
+    assert timeless(tmp_path / "whole") == timeless(tmp_path / "parts")
 
 
 def test_patience_stops_a_run_that_does_not_improve(
@@ -212,16 +167,6 @@ def test_the_last_weights_are_a_model_while_a_run_goes_on_that_has_none(
         assert torch.equal(value, expected[name])
     with pytest.raises(UsageError, match="exists already"):
         save_last(run, tmp_path / "last")
-
-
-def test_the_mean_of_one_checkpoint_is_that_checkpoint(two_best: Path, tmp_path: Path) -> None:
-    average_run(two_best, tmp_path / "mean", best=1)
-    [best] = [record["update"] for record in records(two_best, "valid") if record["best"] and "note" not in record][-1:]
-    stored, mean = (
-        load_tensors(two_best / "best" / f"{best:08}.safetensors"),
-        load_tensors(tmp_path / "mean/weights.safetensors"),
-    )
-    assert all(torch.equal(stored[name], mean[name]) for name in stored)
 
 
 def test_a_run_that_is_extended_says_where_it_goes_on(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 
 import nmt
 from nmt.recipe import Recipe, ValidationConfig
@@ -63,22 +62,3 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(
             nmt.train(recipe, tmp_path / "run", quiet=True, device="cpu")
     nmt.train(recipe, tmp_path / "run", quiet=True, device="cpu", resume=True)
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
-
-
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_search_scores_what_forced_decoding_scores(run: Path, beam_size: int) -> None:
-    translator = nmt.load(run, "cpu", decoding={"beam_size": beam_size}, n_best=beam_size)
-    for translation in translator.translate(LINES[:3]):
-        for hypothesis in translation.hypotheses:
-            if hypothesis.finished:
-                scored = translator.score((translation.source, hypothesis.ids)).hypotheses[0]
-                assert scored.log_probability == pytest.approx(hypothesis.log_probability, abs=1e-4)
-                torch.testing.assert_close(scored.alignment, hypothesis.alignment, rtol=0, atol=1e-5)
-
-
-def test_a_line_alone_is_that_line_in_a_batch(run: Path) -> None:
-    translator = nmt.load(run, "cpu")
-    for together, line in zip(translator.translate(LINES), LINES, strict=True):
-        alone = translator.translate(line)
-        assert alone.text == together.text
-        assert alone.score == pytest.approx(together.score, abs=1e-5)

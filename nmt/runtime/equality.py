@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,22 +17,15 @@ class EqualByValue:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return all(_equal(one, another) for one, another in zip(_values(self), _values(other), strict=True))
+        return all(_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(cast(Any, self)))
 
     def __hash__(self) -> int:
         """Hash of the fields that are not arrays."""
-        return hash(tuple(value for value in _values(self) if not _is_array(value)))
+        values = [getattr(self, field.name) for field in fields(cast(Any, self))]
+        return hash(tuple(value for value in values if not hasattr(value, "__array__")))
 
 
-def _values(item: Any) -> list[Any]:
-    return [getattr(item, field.name) for field in fields(item)]
-
-
-def _is_array(value: object) -> bool:
-    return hasattr(value, "__array__")
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if _is_array(one) and _is_array(other):
-        return np.array_equal(np.asarray(one), np.asarray(other))
-    return bool(one == other)
+def _equal(one: object, another: object) -> bool:
+    if hasattr(one, "__array__") and hasattr(another, "__array__"):
+        return np.array_equal(np.asarray(one), np.asarray(another))
+    return bool(one == another)

@@ -50,7 +50,7 @@ class State:
     average: Tensors
     optimizer: Tensors
     generators: Tensors
-    threads: int | None
+    threads: int | None = None
     arithmetic: str | None = None
     processes: int = 1
     scaler: Mapping[str, float] = field(default_factory=dict)
@@ -74,20 +74,11 @@ def load_state(run: Path) -> State:
     tensors = load_tensors(run / STATE)
     try:
         numbers = parse_json(bytes(tensors.pop(_NUMBERS).tolist()))
-        groups: dict[str, dict[str, Tensor]] = {group: {} for group in _GROUPS}
+        groups: dict[str, Any] = {group: {} for group in _GROUPS}
         for full_name, value in tensors.items():
             group, _, name = full_name.partition(".")
             groups[group][name] = value
-        return State(
-            dict(numbers["progress"]),
-            numbers["text"],
-            numbers["kind"],
-            **groups,
-            threads=numbers.get("threads"),
-            arithmetic=numbers.get("arithmetic"),
-            processes=numbers.get("processes", 1),
-            scaler=numbers.get("scaler", {}),
-        )
+        return State(**{**numbers, "progress": dict(numbers["progress"])}, **groups)
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{run / STATE} is damaged: {error}.") from None
 

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from nmt.data.lines import COMPRESSIONS, lines_of, open_binary, read_lines
+from nmt.data.lines import lines_of, open_binary, read_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.files import completing, replacing
 from nmt.runtime.wording import counted
@@ -131,25 +131,23 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 @contextmanager
 def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
     """A stream that compresses by suffix, buffered so that it writes whole blocks however often it is flushed."""
-    if suffix not in COMPRESSIONS[1:]:
-        yield raw
-        return
-    with _compressor(raw, suffix) as packed, io.BufferedWriter(packed) as stream:
-        yield cast(BinaryIO, stream)
-
-
-def _compressor(raw: BinaryIO, suffix: str) -> Any:
+    packed: Any
     match suffix:
         case ".gz":
-            return gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)  # reproducible
+            packed = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)  # reproducible
         case ".bz2":
-            return bz2.BZ2File(raw, "wb")
+            packed = bz2.BZ2File(raw, "wb")
         case ".xz":
-            return lzma.LZMAFile(raw, "wb")
-        case _:
+            packed = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 -- closed below
+        case ".zst":
             import pyarrow  # not at the top: only .zst needs it
 
-            return pyarrow.CompressedOutputStream(raw, "zstd")
+            packed = pyarrow.CompressedOutputStream(raw, "zstd")
+        case _:
+            yield raw
+            return
+    with packed, io.BufferedWriter(packed) as stream:
+        yield cast(BinaryIO, stream)
 
 
 def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from nmt.data.batching import Batch
@@ -43,14 +43,7 @@ def posterior_alignment(model: TranslationModel[Any, Any], batch: Batch) -> Floa
         weights = step.weights.float()
         positions = (weights >= MIN_WEIGHT) & (gold != PAD).unsqueeze(1)
         log_probs = model.position_log_probs(tokens, gold, state, memory, positions)
-        alignment.append(_posterior(weights, positions, log_probs))
+        joint = (weights.clamp_min(MIN_WEIGHT).log() + log_probs).masked_fill(~positions, float("-inf"))
+        alignment.append(joint.softmax(dim=1).masked_fill(~positions, 0.0))
         state = step.state
     return torch.stack(alignment, dim=1)
-
-
-def _posterior(
-    weights: Float[Tensor, "B S"], positions: Bool[Tensor, "B S"], log_probs: Float[Tensor, "B S"]
-) -> Float[Tensor, "B S"]:
-    """alpha_tj p(y_t | c_t = h_j), scaled to sum to 1 over the positions."""
-    joint = (weights.clamp_min(MIN_WEIGHT).log() + log_probs).masked_fill(~positions, float("-inf"))
-    return joint.softmax(dim=1).masked_fill(~positions, 0.0)

@@ -72,7 +72,14 @@ class Shortlist(EqualByValue):
                     f"{path} was made for another {name} vocabulary than the model's: make one for it with `nmt shortlist`."
                 )
         translations, frequent = tensors["translations"].long(), tensors["frequent"].long()
-        _check_sizes(path, translations, frequent, source, target)
+        fits = translations.dim() == 2 and len(translations) == len(source) and frequent.dim() == 1
+        for ids in (translations, frequent):
+            fits = fits and bool(((ids >= 0) & (ids < len(target))).all())
+        if not fits:
+            raise DataError(
+                f"{path} does not fit vocabularies of {len(source):,} and {len(target):,} tokens: "
+                "make it again with `nmt shortlist`."
+            )
         return cls(translations, frequent, len(target))
 
 
@@ -82,14 +89,3 @@ def _fingerprints(source: Subwords, target: Subwords) -> dict[str, Tensor]:
     return {
         name: torch.tensor(list(bytes.fromhex(side.fingerprint)), dtype=torch.uint8) for name, side in sides.items()
     }
-
-
-def _check_sizes(path: Path, translations: Tensor, frequent: Tensor, source: Subwords, target: Subwords) -> None:
-    """Raise DataError unless there is a row per source token and every id is a target token."""
-    fits = translations.dim() == 2 and len(translations) == len(source) and frequent.dim() == 1
-    for ids in (translations, frequent):
-        fits = fits and (ids.numel() == 0 or (int(ids.min()) >= 0 and int(ids.max()) < len(target)))
-    if not fits:
-        raise DataError(
-            f"{path} does not fit vocabularies of {len(source):,} and {len(target):,} tokens: make it again with `nmt shortlist`."
-        )

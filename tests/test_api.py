@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import multiprocessing
 import pickle
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -22,11 +20,9 @@ from nmt.decoding.members import PlainMember
 from nmt.decoding.options import DecodingOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
-from nmt.recipe import dump_recipe
-from tests.commands import good, python
+from tests.commands import good
 from tests.commands import nmt as run_command
 from tests.robustness import tiny
-from tests.training import toy
 
 LINE = "the dog sees a cat ."
 
@@ -54,44 +50,12 @@ def test_two_strs_are_one_pair(folder: Path) -> None:
     assert translator.score(("a cat", ids)).hypotheses[0].ids == wanted.hypotheses[0].ids
 
 
-@pytest.mark.parametrize(
-    ("lines", "sentence"),
-    [
-        (None, "translate takes a str, which is one sentence, or an iterable of them, but got None."),
-        (7, r"or an iterable of them, but got 7 \(int\)\."),
-        (b"a cat", r"or an iterable of them, but got b'a cat' \(bytes\)\."),
-        (["a cat", None], "Line 2 must be a str, but is None."),
-        ([b"a cat"], r"Line 1 must be a str, but is b'a cat' \(bytes\)\."),
-        ([["a cat"]], r"Line 1 must be a str, but is \['a cat'\] \(list\)\."),
-    ],
-)
-def test_what_is_no_text_is_refused_before_anything_is_done(folder: Path, lines: Any, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        nmt.load(folder).translate(lines)
-
-
 def test_lines_that_come_one_by_one_are_checked_as_they_come(folder: Path) -> None:
     lines: Iterator[Any] = iter(["a cat", 3])
     translations = nmt.load(folder, window=1).stream(lines)
     assert next(translations).source == "a cat"
     with pytest.raises(UsageError, match="Line 2 must be a str"):
         next(translations)
-
-
-@pytest.mark.parametrize(
-    ("pairs", "sentence"),
-    [
-        ("a cat", r"score takes a pair \(source, target\) or an iterable of them, but got 'a cat' \(str\)\."),
-        (None, "but got None."),
-        (["a cat"], r"Pair 1 must be \(source, target\), each a str, or the target a list of ids, but is 'a cat'"),
-        ([("a cat", "a dog"), ("a cat", None)], "Pair 2 must be"),
-        ([("a cat", "a dog", "a cow")], "Pair 1 must be"),
-        ([("a cat", ["a", "dog"])], "Pair 1 must be"),
-    ],
-)
-def test_what_is_no_pair_is_refused_before_anything_is_done(folder: Path, pairs: Any, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        nmt.load(folder).score(pairs)
 
 
 def test_several_folders_are_an_ensemble(folder: Path) -> None:
@@ -113,66 +77,40 @@ def test_decoding_settings_are_laid_over_those_of_the_model(folder: Path) -> Non
 
 REFUSALS: dict[str, str] = {
     "nmt.load(model, precision='int4')": "precision must be auto, fp32, bf16, fp16 or int8, but is 'int4' (str).",
-    "nmt.load(model, precision=None)": "precision must be auto, fp32, bf16, fp16 or int8, but is None.",
     "nmt.load(model, nbest=3)": "There is no option 'nbest'; did you mean 'n_best'?",
-    "nmt.load(model, quux=3)": "There is no option 'quux'.",
     "nmt.load(model, n_best='3')": "Options: 'decoding.n_best': input should be a valid integer, but is '3'.",
-    "nmt.load(model, n_best=True)": "Options: 'decoding.n_best': input should be a valid integer, but is True.",
-    "nmt.load(model, processes=0)": "Options: 'decoding.processes': input should be greater than or equal to 1, but is 0.",
-    "nmt.load(model, alignments='no')": "Options: 'decoding.alignments': input should be a valid boolean, but is 'no'.",
-    "nmt.load(model, replace_unknown=True)": "Options: 'decoding.replace_unknown': input should be a valid dictionary, but is True.",
-    "nmt.load(model, replace_unknown={'a': 1})": "Options: 'decoding.replace_unknown.a': input should be a valid string, but is 1.",
     "nmt.load(model, shortlist=3)": "shortlist must be a path, as a str or a Path, but is 3 (int).",
     "nmt.load(model, decoding={'beam': 3})": "There is no option 'beam'; did you mean 'beam_size'?",
-    "nmt.load(model, decoding={'beam_size': 0})": "Options: 'decoding.beam_size': input should be greater than or equal to 1, but is 0.",
     "nmt.load(model, decoding=3)": 'decoding must be settings such as {"beam_size": 3}, but is 3 (int).',
     "nmt.load(model, 'gpux')": "There is no device 'gpux': use auto, cpu, cuda, cuda:N or mps.",
     "nmt.load(model, device=None)": "device must be auto, cpu, cuda, cuda:N, mps or a torch.device, but is None.",
-    "nmt.load(None)": "A model folder must be a path, as a str or a Path, but is None.",
     "nmt.load([model, 3])": "A model folder must be a path, as a str or a Path, but is 3 (int).",
     "nmt.load([])": "A translator needs at least one model, but got none.",
     "nmt.Translator('runs/mine')": "A Translator takes bundles (nmt.load takes folders), but got 'runs/mine' (str).",
-    "nmt.load(model, beam_sise=3)": "There is no option 'beam_sise'; did you mean 'beam_size'?",
-    "nmt.load(model, beam_size=0)": "Options: 'decoding.beam_size': input should be greater than or equal to 1, but is 0.",
     "nmt.load(model, beam_size=2, n_best=3)": "n_best must be between 1 and beam_size, which is 2, but is 3.",
     "nmt.load(model).translate('a', beam=3)": "There is no option 'beam'; did you mean 'beam_size'?",
-    "nmt.load(model).translate('a', n_best=3)": "n_best must be between 1 and beam_size, which is 2, but is 3.",
+    "nmt.load(model).translate(None)": "translate takes a str, which is one sentence, or an iterable of them, but got",
+    "nmt.load(model).translate(['a cat', None])": "Line 2 must be a str, but is None.",
+    "nmt.load(model).translate([['a cat']])": "Line 1 must be a str, but is ['a cat'] (list).",
+    "nmt.load(model).score('a cat')": "score takes a pair (source, target) or an iterable of them, but got 'a cat' (str).",
+    "nmt.load(model).score(['a cat'])": "Pair 1 must be (source, target), each a str, or the target a list of ids",
+    "nmt.load(model).score([('a', 'b'), ('a', None)])": "Pair 2 must be",
     "nmt.load(model).score(('a', 'b'), batch_tokens=0)": "Options: 'decoding.batch_tokens': input should be greater than",
     "nmt.load(model).stream(['a'], precision='int8')": "precision decides how the weights are packed, once: give it to nmt.load.",
     "nmt.load(model).stream('a')": "stream takes an iterable of lines, each a str, but got 'a' (str).",
-    "nmt.load(model).stream_scores('a')": "stream_scores takes an iterable of pairs (source, target), but got 'a' (str).",
     "nmt.Bundle.load(3)": "The model folder must be a path, as a str or a Path, but is 3 (int).",
-    "nmt.Subwords.load(3)": "The SentencePiece model must be a path, as a str or a Path, but is 3 (int).",
     "nmt.plot_alignment(None, 'x.png')": "What is drawn must be an Alignment, but is None.",
-    "nmt.load_recipe(3)": "The recipe must be a path, as a str or a Path, but is 3 (int).",
     "nmt.load_recipe('quickstart', 'seed')": "--set takes a.b=value, but got 'seed'.",
-    "nmt.train(None, 'run')": "The recipe must be a path, as a str or a Path, but is None.",
     "nmt.train('quickstart', 3)": "The run folder must be a path, as a str or a Path, but is 3 (int).",
-    "nmt.train('quickstart', 'run', device=3)": "device must be auto, cpu, cuda, cuda:N, mps or a torch.device, but is 3 (int).",
     "nmt.load_corpus(3, source='en', target='de')": "The corpus must be a path, as a str or a Path, but is 3 (int).",
-    "nmt.plot_alignment(nmt.Alignment([[1.0]], 'a', 'b'), 3)": "The picture must be a path, as a str or a Path, but is 3 (int).",
 }
-REFUSE = """
-import json, sys
-import nmt
-def sentence(call, model):
-    try:
-        return repr(eval(call, {"nmt": nmt, "model": model}))
-    except nmt.UsageError as error:
-        return str(error)
-    except BaseException as error:
-        return f"not refused but raised: {error!r}"
-model, *calls = json.load(sys.stdin)
-json.dump([sentence(call, model) for call in calls], sys.stdout)
-"""
 
 
-def test_what_cannot_be_is_refused_in_a_sentence(folder: Path, tmp_path: Path) -> None:
-    """In a program of its own: here annotated types are checked."""
-    calls = json.dumps([str(folder), *REFUSALS]).encode()
-    sentences = dict(zip(REFUSALS, json.loads(good(python(REFUSE, stdin=calls, cwd=tmp_path))), strict=True))
-    wrong = {call: said for call, said in sentences.items() if not said.startswith(REFUSALS[call])}
-    assert not wrong
+@pytest.mark.parametrize("call", REFUSALS)
+def test_a_wrong_argument_is_refused_with_one_message(folder: Path, call: str) -> None:
+    jaxtyping.config.update("jaxtyping_disable", True)  # annotated types are checked in tests alone
+    with pytest.raises(UsageError, match=re.escape(REFUSALS[call])):
+        eval(call, {"nmt": nmt, "model": folder})
 
 
 def test_every_option_is_described() -> None:
@@ -194,45 +132,28 @@ def test_a_column_of_a_corpus_is_translated_as_it_is_read(folder: Path) -> None:
 
 def test_results_can_be_compared(folder: Path) -> None:
     translator = nmt.load(folder)
-    one, other = translator.translate([LINE, "a dog"])
-    same, _ = translator.translate([LINE, "a dog"])  # in another row of a batch, plain PyTorch may round otherwise
-    text: object = LINE
-    assert one == same
-    assert hash(one) == hash(same)
-    assert one != other
-    assert one != text
-    [hypothesis] = one.hypotheses
-    moved = replace(hypothesis, alignment=hypothesis.alignment + 0.5)
+    dog, cat = translator.translate(["a dog", "a cat"])
+    same, _ = translator.translate(["a dog", "a cat"])  # in another row of a batch, plain PyTorch may round otherwise
+    assert dog == same != cat
+    assert hash(dog) == hash(same)
+    [hypothesis] = dog.hypotheses
     assert hypothesis == replace(hypothesis, alignment=hypothesis.alignment.clone())
-    assert moved != hypothesis
-    assert hash(moved) == hash(hypothesis)
-    assert replace(hypothesis, alignment=torch.zeros(0, 0)) != hypothesis
-    assert pickle.loads(pickle.dumps(one)) == one
+    assert hypothesis != replace(hypothesis, alignment=hypothesis.alignment + 0.5)
+    assert hypothesis != replace(hypothesis, alignment=torch.zeros(0, 0))
+    assert pickle.loads(pickle.dumps(dog)) == dog
     weights = np.array([[0.25, 0.75]])
-    assert Alignment(weights, ("a", "b"), ("c",)) == Alignment(weights.copy(), ("a", "b"), ("c",))
-    assert Alignment(weights, ("a", "b"), ("c",)) != Alignment(weights, ("a", "b"), ("d",))
-    assert Alignment(weights, ("a", "b"), ("c",)) != Alignment(1 - weights, ("a", "b"), ("c",))
+    alignment = Alignment(weights, ("a", "b"), ("c",))
+    assert alignment == Alignment(weights.copy(), ("a", "b"), ("c",))
+    assert alignment not in (Alignment(weights, ("a", "b"), ("d",)), Alignment(1 - weights, ("a", "b"), ("c",)))
     assert len({Alignment(weights, ("a", "b"), ("c",)) for _ in range(3)}) == 1
 
 
 def test_paths_may_be_text(folder: Path, tmp_path: Path) -> None:
     nmt.Bundle.load(str(folder)).save(str(tmp_path / "copy"))
     assert nmt.load(str(tmp_path / "copy")).translate(LINE) == nmt.load(folder).translate(LINE)
-    alignment = nmt.Alignment(np.eye(2), ("a", "b"), ("c", "d"))
-    nmt.plot_alignment(alignment, str(tmp_path / "figure.svg"))
-    assert (tmp_path / "figure.svg").stat().st_size
     (tmp_path / "text.tsv").write_text("a dog\tein Hund\n")
-    assert len(nmt.load_corpus(tmp_path / "text.tsv", source="en", target="de")) == 1
-    assert nmt.load_recipe("quickstart", "seed=7").seed == 7
+    assert len(nmt.load_corpus(str(tmp_path / "text.tsv"), source="en", target="de")) == 1
     assert nmt.load_recipe("quickstart", ["seed=7"]) == nmt.load_recipe("quickstart", "seed=7")
-
-
-def test_training_takes_text_for_its_recipe_folder_and_device(tmp_path: Path) -> None:
-    toy.write_reversal(tmp_path, pairs=40, held_out=5)
-    (tmp_path / "toy.yaml").write_text(dump_recipe(toy.recipe(tmp_path, training={"updates": 1})))
-    result = nmt.train(str(tmp_path / "toy.yaml"), str(tmp_path / "run"), device="cpu", quiet=True)
-    assert result.folder == tmp_path / "run"
-    assert nmt.load(str(tmp_path / "run")).translate("a b").source == "a b"
 
 
 def test_a_translator_of_models_in_memory_cannot_be_sent() -> None:
@@ -269,18 +190,6 @@ def test_a_call_with_options_packs_nothing(folder: Path, monkeypatch: pytest.Mon
     assert len(translator.translate(LINE, beam_size=3, n_best=3).hypotheses) == 3
     with pytest.raises(TypeError):
         nmt.load(folder, "cpu")
-
-
-def test_with_options_calls_the_constructor() -> None:
-    class Counted(Translator):
-        constructed = 0
-
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            type(self).constructed += 1
-
-    assert isinstance(Counted([tiny.bundle()]).with_options(n_best=2), Counted)
-    assert Counted.constructed == 2
 
 
 def test_a_translator_with_options_pickles_with_them(folder: Path) -> None:
@@ -323,47 +232,6 @@ def translator_without_recipe() -> Translator:
     return Translator(PlainMember(bundle.source, bundle.target, bundle.model))
 
 
-@pytest.mark.slow
-def test_spawned_workers_translate(folder: Path) -> None:
-    translator = nmt.load(folder, "cpu", processes=2, batch_tokens=8)
-    lines = [LINE, "a dog", "a cat sleeps"]
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.map(translator.translate, lines)
-        [listed] = pool.map(_all, [(translator, lines * 3)])
-    wanted = list(translator.translate(lines))
-    assert [item.text for item in found] == [item.text for item in wanted]
-    assert [item.text for item in listed] == [item.text for item in wanted] * 3
-
-
-def _all(task: tuple[Translator, list[str]]) -> list[nmt.Translation]:
-    translator, lines = task
-    return list(translator.translate(lines))
-
-
-FORK = """
-import os, signal, sys, torch, nmt
-torch.set_num_threads(2)
-translator = nmt.load(sys.argv[1], "cpu")
-torch.tanh(torch.randn(2**20))  # enough for both threads
-lines = ["the dog sees a cat ."] * 100
-wanted = [found.text for found in translator.translate(lines)]
-child = os.fork()
-if child == 0:
-    signal.alarm(60)
-    torch.tanh(torch.randn(2**20))
-    same = [found.text for found in translator.translate(lines)] == wanted
-    os._exit(0 if same and torch.get_num_threads() == 1 else 3)
-assert torch.get_num_threads() == 2
-print(os.waitpid(child, 0)[1])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no forks")
-def test_a_fork_of_a_process_that_translated_with_two_threads_translates(folder: Path) -> None:
-    assert good(python(FORK, folder)) == "0\n"
-
-
 def test_a_list_shows_its_progress_at_a_terminal_if_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[tuple[str, int | None, bool]] = []
 
@@ -383,11 +251,3 @@ def test_a_list_shows_its_progress_at_a_terminal_if_asked(folder: Path, monkeypa
         ("scoring", 2, True),
         ("scoring", None, False),
     ]
-
-
-def test_a_str_or_a_list_of_them_has_a_type(folder: Path) -> None:
-    """mypy checks it: the union of both results."""
-    texts: list[str | list[str]] = [LINE, [LINE]]
-    translator = nmt.load(folder)
-    results: list[nmt.Translation | list[nmt.Translation]] = [translator.translate(text) for text in texts]
-    assert results[1] == [results[0]]

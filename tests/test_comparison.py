@@ -29,7 +29,7 @@ from nmt.data.corpus import ParallelCorpus
 from nmt.errors import DataError, UsageError
 from nmt.recipe import dump_recipe, load_recipe, parse_recipe
 from nmt.training.checkpoint import has_state
-from tests.commands import bad, good, nmt, use_forks
+from tests.commands import good, nmt, use_forks
 from tests.training import toy
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,17 +71,20 @@ def unshown(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
 
 def test_recipes_are_found_by_file_folder_and_shipped_name(corpus: Path, tmp_path: Path) -> None:
     for name in ("b", "a"):
-        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(tree(corpus, name)))
-    assert [own.name for own in find_candidates([str(tmp_path)], (), tmp_path)] == ["a", "b"]
+        write(corpus, name).rename(tmp_path / f"{name}.yaml")
     named = find_candidates([str(tmp_path / "b.yaml"), str(tmp_path)], ["training.epochs=7"], tmp_path)
-    assert [(own.name, own.recipe.training.epochs) for own in named] == [("b", 7), ("a", 7)]
-    [shipped] = find_candidates(["quick*"], (), tmp_path)
-    assert shipped.name == "quickstart"
-    with pytest.raises(UsageError, match="There is no recipe 'nosuch'"):
-        find_candidates(["nosuch"], (), tmp_path)
+    assert [(candidate.name, candidate.recipe.training.epochs) for candidate in named] == [("b", 7), ("a", 7)]
+    assert [candidate.name for candidate in find_candidates(["quick*"], (), tmp_path)] == ["quickstart"]
 
 
 def test_what_cannot_be_compared_is_refused(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="There is no recipe 'nosuch'"):
+        find_candidates(["nosuch"], (), tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/notes.txt").write_text("written by hand")
+    with pytest.raises(UsageError, match="was not made by nmt compare"), locked(tmp_path / "out"):
+        pass
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["notes.txt"]
     one, other = write(corpus, "one"), tmp_path / "other.yaml"
     other.write_text(yaml.safe_dump(tree(corpus, "one", epochs=1)))
     with pytest.raises(UsageError, match="another recipe is named 'one' too"):
@@ -107,15 +110,6 @@ def test_a_folder_is_used_by_one_comparison_at_a_time(tmp_path: Path) -> None:
         pass
     with locked(tmp_path / "new"):
         pass
-
-
-def test_a_folder_of_something_else_is_refused_untouched(corpus: Path, tmp_path: Path) -> None:
-    path, out = write(corpus, "one"), tmp_path / "out"
-    out.mkdir()
-    (out / "notes.txt").write_text("written by hand")
-    sentence = bad(nmt("compare", path, "--out", out), 2)
-    assert "was not made by nmt compare: choose a new folder with --out." in sentence
-    assert [path.name for path in out.rglob("*")] == ["notes.txt"]
 
 
 # --- training, measuring ----------------------------------------------------------------------------------------
@@ -376,6 +370,12 @@ def test_every_attention_recipe_is_described() -> None:
     assert len(set(described)) == len(described)
 
 
+def test_a_transformer_is_described_by_its_heads(corpus: Path) -> None:
+    settings = tree(corpus, "x")
+    settings["model"] = {"kind": "transformer", "embedding": 16, "heads": 2}
+    assert describe(parse_recipe(settings, "x"))["score"] == "scaled dot, 2 heads"
+
+
 # --- the command ------------------------------------------------------------------------------------------------
 
 
@@ -394,43 +394,3 @@ def test_the_command_finishes_an_earlier_comparison(trained: Trained, corpus: Pa
         "good",
         "blind",
     ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--baseline", "nobody"], "--baseline nobody must be one of two or more recipes, which are good."),
-        (["--split", "nowhere/at.all"], "There is no file"),
-    ],
-)
-def test_the_command_says_what_is_wrong(corpus: Path, tmp_path: Path, arguments: list[str], sentence: str) -> None:
-    write(corpus, "good")
-    ended = nmt("compare", corpus / "good.yaml", "--out", tmp_path / "out", *arguments)
-    assert bad(ended, ended.returncode or 1).startswith(sentence)
-
-
-@pytest.mark.slow
-def test_a_recurrent_model_and_a_transformer_stand_in_one_table(trained: Trained, corpus: Path) -> None:
-    recurrent, path = trained[0][0], corpus / "transformer.yaml"
-    own = tree(corpus, "transformer")
-    own["model"] = {"kind": "transformer", "embedding": 16, "heads": 2, "feed_forward": 32, "norm": "pre"}
-    own["model"] |= {"encoder": {"layers": 1}, "decoder": {"layers": 2}}
-    path.write_text(yaml.safe_dump(own))
-    ended = nmt("compare", path, corpus / "good.yaml", "--out", recurrent.folder, "--threads", 1, "-q")
-    [head, _, *rows] = [line for line in good(ended).splitlines() if line.startswith("|")][:4]
-    cells = [dict(zip(split(head), split(row), strict=True)) for row in rows]
-    assert [(row["model"], row["score"]) for row in cells] == [
-        ("transformer", "scaled dot, 2 heads"),
-        ("good", "general"),
-    ]
-    assert [row["order"] for row in cells] == ["transformer", "attend-then-update"]
-    for row, run in zip(cells, (recurrent.folder / "runs" / "transformer", recurrent.run), strict=True):
-        model = Bundle.load(run).model
-        assert row["parameters"] == f"{sum(weight.numel() for weight in model.parameters()) / 1e6:.2f} M"
-        assert float(row["perplexity"].strip("*")) > 1
-        assert float(row["entropy"].strip("*")) > 0
-
-
-def split(row: str) -> list[str]:
-    """The cells of a row of a table."""
-    return [cell.strip() for cell in row.strip("|").split("|")]

@@ -40,6 +40,8 @@ def test_the_wheel_holds_what_the_program_reads_and_no_pictures(distributions: P
     with wheel(distributions) as archive:
         names = set(archive.namelist())
     assert not [name for name in names if name.endswith(".png")]
+    [path] = distributions.glob("*.whl")
+    assert re.fullmatch(r"attentional_nmt-[\d.]+-py3-none-any\.whl", path.name)
     recipes = {f"nmt/{path.relative_to(ROOT)}" for path in (ROOT / "recipes").rglob("*.yaml")}
     corpora = {f"{path.relative_to(ROOT)}" for path in (ROOT / "nmt/data/catalogue").glob("*.yaml")}
     sample = {f"{path.relative_to(ROOT)}" for path in (ROOT / "nmt/data/sample").glob("*.bz2")}
@@ -49,25 +51,13 @@ def test_the_wheel_holds_what_the_program_reads_and_no_pictures(distributions: P
     )
 
 
-def test_the_wheel_is_for_any_system(distributions: Path) -> None:
-    [path] = distributions.glob("*.whl")
-    assert re.fullmatch(r"attentional_nmt-[\d.]+-py3-none-any\.whl", path.name)
-
-
 def test_the_description_leads_nowhere_that_an_index_does_not_have(distributions: Path) -> None:
     description = str(metadata(distributions).get_payload())
     assert not re.findall(r"\]\((?!https?://|#)", description)
     assert "[Bahdanau et al. 2015](https://arxiv.org/abs/1409.0473)" in description
     assert "![" not in description
-
-
-def test_an_index_is_told_addresses_platforms_and_versions(distributions: Path) -> None:
-    fields = metadata(distributions)
-    assert "Bahdanau et al. 2015, https://arxiv.org/abs/1409.0473" in fields.get_all("Project-URL", [])
-    classifiers = set(fields.get_all("Classifier", []))
-    assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= classifiers
-    assert {"Operating System :: POSIX :: Linux", "Operating System :: MacOS"} <= classifiers
-    assert {"datasets<6,>=4", "matplotlib<4,>=3.11"} <= set(fields.get_all("Requires-Dist", []))
+    markdown = "a ([b](c/d.md))\n\n![e](f.png)\n\n[g](https://h) ![i](https://j.png) [k](#l)\n"
+    assert without_relative_links(markdown) == "a (b)\n\n[g](https://h) ![i](https://j.png) [k](#l)\n"
 
 
 def test_every_install_command_names_this_distribution_and_its_extras() -> None:
@@ -85,11 +75,6 @@ def test_every_install_command_names_this_distribution_and_its_extras() -> None:
     assert {name for name, _ in commands} == {project["name"]}
     assert {extra for _, extra in commands} - {""} <= set(project["optional-dependencies"])
     assert not [page for page in pages if re.search(r"(?<![\w-])nmt\[", page)]
-
-
-def test_relative_links_become_text_and_relative_pictures_nothing() -> None:
-    markdown = "a ([b](c/d.md))\n\n![e](f.png)\n\n[g](https://h) ![i](https://j.png) [k](#l)\n"
-    assert without_relative_links(markdown) == "a (b)\n\n[g](https://h) ![i](https://j.png) [k](#l)\n"
 
 
 @pytest.mark.slow

@@ -40,8 +40,3 @@ def test_the_cases_are_far_fewer_than_all_and_the_same_each_time() -> None:
     assert 9 <= len(cases) <= 20  # of 729
     assert cases == pairwise_cases(factors)
     assert [list(case) for case in cases] == [list(factors)] * len(cases)
-
-
-def test_values_need_no_hash() -> None:
-    factors: dict[str, list[Any]] = {"tree": [{"a": 1}, {"b": 2}], "list": [[]]}
-    assert pairwise_cases(factors) == [{"tree": {"a": 1}, "list": []}, {"tree": {"b": 2}, "list": []}]

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = sorted(path for path in (ROOT / "recipes").rglob("*.py") if path.parent.name != "tour")
 
@@ -25,15 +23,12 @@ def private_imports(program: str) -> Iterator[str]:
             yield from (f"{node.module}.{name.name}" for name in node.names if name.name not in public)
 
 
-def test_there_are_programs() -> None:
+def test_the_programs_are_short_and_import_public_names() -> None:
     assert PROGRAMS
-
-
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_program_is_short_and_imports_public_names(path: Path) -> None:
-    program = path.read_text(encoding="utf-8")
-    assert len(program.splitlines()) <= 150
-    assert list(private_imports(program)) == []
+    for path in PROGRAMS:
+        program = path.read_text(encoding="utf-8")
+        assert len(program.splitlines()) <= 150, path
+        assert list(private_imports(program)) == [], path
 
 
 def test_names_that_are_not_public_are_noticed() -> None:

@@ -1,6 +1,5 @@
 """The files beside the code: changelog, citation, and the checks before a commit."""
 
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -25,28 +24,13 @@ def project() -> dict[str, Any]:
 
 def test_the_citation_is_that_of_this_version(project: dict[str, Any]) -> None:
     citation = read_yaml("CITATION.cff")
-    assert citation["cff-version"] == "1.2.0"
     assert citation["version"] == nmt.__version__
     assert citation["license"] == project["license"]
     assert citation["authors"] == project["authors"]
     assert citation["keywords"] == project["keywords"]
-    assert {"message", "title", "abstract"} <= citation.keys()
-
-
-def test_the_citation_and_the_index_name_both_papers(project: dict[str, Any]) -> None:
-    references = read_yaml("CITATION.cff")["references"]
-    cited = {f"{item['authors'][0]['family-names']} et al. {item['year']}": item["url"] for item in references}
+    references = citation["references"]
+    cited = {f"{paper['authors'][0]['family-names']} et al. {paper['year']}": paper["url"] for paper in references}
     assert cited == project["urls"]
-    assert all({"type", "title", "collection-title"} <= item.keys() for item in references)
-
-
-def test_the_changelog_begins_with_what_is_not_released_or_with_this_version() -> None:
-    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    sections = re.findall(r"^## \[(.+?)\]", text, flags=re.MULTILINE)
-    assert sections[0] in {"Unreleased", nmt.__version__}
-    headings = set(re.findall(r"^### (.+)", text, flags=re.MULTILINE))
-    assert headings
-    assert headings <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
 def test_the_checks_before_a_commit_are_those_of_the_tests() -> None:

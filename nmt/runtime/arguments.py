@@ -48,13 +48,6 @@ def check_counts(counts: Mapping[str, object]) -> None:
             raise UsageError(f"{name} must be at least 1, but is {value}.")
 
 
-def check_flags(flags: Mapping[str, object]) -> None:
-    """Raise UsageError unless every value is True or False."""
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise UsageError(f"{name} must be True or False, but is {described(value)}.")
-
-
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise UsageError unless the value is one of the choices."""
     names = list(choices)

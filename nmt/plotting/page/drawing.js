@@ -37,7 +37,7 @@ function drawWord(view, side, text, at) {
   const about = `${text}: ${describe(view, side, at) || "no weight"}`;
   return make(
     "button",
-    { type: "button", class: "word", dir: "auto", "data-at": at, tabindex: at ? -1 : 0, "aria-label": about },
+    { type: "button", class: "word", dir: "auto", "data-at": at, "aria-label": about },
     text,
   );
 }

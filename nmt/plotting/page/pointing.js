@@ -1,4 +1,4 @@
-// The pointer and the keys in the drawings of a page. The views that it shows are in `shown`.
+// The pointer and the focus in the drawings of a page. The views that it shows are in `shown`.
 
 const shown = { views: [], pinned: null };
 
@@ -48,58 +48,4 @@ function listen(view) {
     if (event.target.matches(":focus-visible")) point(view, focusOf(event.target));
   });
   view.figure.addEventListener("focusout", restore);
-  view.figure.addEventListener("keydown", (event) => moveWord(view, event));
-}
-
-// --- keys -----------------------------------------------------------------------------------------------------------
-
-/** Arrow keys go where they point, whichever way the words run. */
-function moveWord(view, event) {
-  const { side } = event.target.parentElement.dataset;
-  const step = stepOf(
-    event.key,
-    !view.figure.classList.contains("down"),
-    getComputedStyle(event.target.parentElement).direction,
-  );
-  if (!side || step === null) return;
-  event.preventDefault();
-  event.stopPropagation();
-  const at = Number(event.target.dataset.at);
-  const last = view.words[side].length - 1;
-  if (step === "over") focusWord(view, OTHER[side], partnersOf(view, side, at)[0]?.at);
-  else focusWord(view, side, Math.min(Math.max(at + step, 0), last));
-}
-
-function stepOf(key, across, direction) {
-  const [back, on] = across ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"];
-  const turned = across && direction === "rtl" ? -1 : 1;
-  const steps = { [back]: -turned, [on]: turned, Home: -Infinity, End: Infinity };
-  return steps[key] ?? (key.startsWith("Arrow") ? "over" : null);
-}
-
-/** One word of a row is reached by Tab, the others by arrow keys. */
-function focusWord(view, side, at) {
-  if (at === undefined) return;
-  view.words[side].forEach((word, other) => {
-    word.tabIndex = other === at ? 0 : -1;
-  });
-  view.words[side][at].focus();
-}
-
-// --- light and dark -------------------------------------------------------------------------------------------------
-
-function isDark() {
-  const { theme } = document.documentElement.dataset;
-  return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-}
-
-/** Let a button switch between light and dark. */
-function listenToTheme(button) {
-  const show = () => button.setAttribute("aria-pressed", isDark());
-  button.addEventListener("click", () => {
-    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-    show();
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
-  show();
 }

@@ -1,4 +1,4 @@
-// The page: which sentence, in what units, from which weight on; the pointer and the keys.
+// The page: which sentence, in what units, from which weight on.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const element = (id) => document.getElementById(id);
@@ -26,7 +26,6 @@ function showSentence() {
   element("reference").hidden = !reference;
   element("reference").querySelector("bdi").textContent = reference;
   element("sentence").setAttribute("aria-label", `Sentence ${number}`);
-  element("announcement").textContent = `Sentence ${number}: ${readings[0].words.source.join(" ")}`;
   // Gold links are between words, and so is their switch.
   element("gold-choice").hidden = state.unit !== "words" || !data.sentences.some(({ gold }) => gold);
   shown.views = [];
@@ -38,12 +37,19 @@ function showSentence() {
 
 /** Where the sentence stands in the list, and which ways one can go from there. */
 function showPlace() {
-  const place = placeOf(state.current);
+  const place = state.order.indexOf(state.current);
   element("place").textContent = `${place + 1} / ${state.order.length}`;
   element("previous").disabled = place <= 0;
   element("next").disabled = place === state.order.length - 1;
-  markChosen();
+  const list = element("list");
+  for (const { firstChild } of list.children) firstChild.removeAttribute("aria-current");
+  const shown = list.children[place];
+  shown?.firstChild.setAttribute("aria-current", "true");
+  // Only the list may scroll: on a phone it lies below the figure, which must stay in sight.
+  if (shown) list.scrollTop = Math.min(Math.max(list.scrollTop, endOf(shown) - list.clientHeight), shown.offsetTop);
 }
+
+const endOf = ({ offsetTop, offsetHeight }) => offsetTop + offsetHeight;
 
 function showReading(reading, model) {
   const units = reading[state.unit] ?? reading.words;
@@ -74,40 +80,28 @@ function showThreshold() {
   for (const view of shown.views) applyThreshold(view, threshold);
 }
 
-/** Show a sentence of the list, by its place, and let the address name it. */
+/** Go to a sentence of the list: the address names what is shown. */
 function go(place) {
-  if (!state.order.length) return;
-  state.current = state.order[Math.min(Math.max(place, 0), state.order.length - 1)];
-  showSentence();
-  location.hash = sentence().number;
+  if (state.order.length) location.hash = data.sentences[state.order[place]].number;
 }
 
 /** Show the sentence whose line the address names, as in page.html#12; the first of the list where it names none. */
 function openAddress() {
   const named = data.sentences.findIndex(({ number }) => `#${number}` === location.hash);
-  if (named >= 0 && placeOf(named) < 0) {
-    element("search").value = "";
-    fillList();
-  }
-  const index = named >= 0 ? named : (state.order[0] ?? state.current);
-  if (index === state.current && shown.views.length) return;
-  state.current = index;
+  state.current = named >= 0 ? named : (state.order[0] ?? state.current);
   showSentence();
 }
 
-// --- keys -----------------------------------------------------------------------------------------------------------
+/** Narrow the list; another sentence is shown only if the present one is not among those that match. */
+function searchList() {
+  fillList();
+  if (!state.order.includes(state.current)) go(0);
+}
 
-function moveSentence(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const inList = event.target === element("list");
-  const steps = inList
-    ? { ArrowUp: -1, ArrowDown: 1, Home: -Infinity, End: Infinity, PageUp: -10, PageDown: 10 }
-    : { ArrowLeft: -1, ArrowRight: 1 };
-  const free = event.target.closest("input, select, .word, .scroll") === null;
-  if (event.key === "Escape") pin(shown.views[0], null);
-  if (!free || !(event.key in steps)) return;
-  event.preventDefault();
-  go(placeOf(state.current) + steps[event.key]);
+/** Sort, and show the first sentence, for which one sorts. */
+function sortList() {
+  fillList();
+  go(0);
 }
 
 // --- the rest -------------------------------------------------------------------------------------------------------
@@ -125,8 +119,8 @@ function start() {
 }
 
 function listenToPage() {
-  element("previous").addEventListener("click", () => go(placeOf(state.current) - 1));
-  element("next").addEventListener("click", () => go(placeOf(state.current) + 1));
+  element("previous").addEventListener("click", () => go(state.order.indexOf(state.current) - 1));
+  element("next").addEventListener("click", () => go(state.order.indexOf(state.current) + 1));
   element("threshold").addEventListener("input", showThreshold);
   element("sort").addEventListener("change", sortList);
   element("search").addEventListener("input", searchList);
@@ -142,12 +136,9 @@ function listenToPage() {
   element("gold").addEventListener("change", (event) =>
     document.body.classList.toggle("without-gold", !event.target.checked),
   );
-  listenToTheme(element("theme"));
-  element("list").addEventListener("click", (event) => {
-    const entry = event.target.closest("li");
-    if (entry) go(Number(entry.dataset.place));
+  document.addEventListener("keydown", ({ key }) => {
+    if (key === "Escape") pin(shown.views[0], null);
   });
-  document.addEventListener("keydown", moveSentence);
   new ResizeObserver(() => shown.views.forEach(placeRibbons)).observe(element("readings"));
 }
 

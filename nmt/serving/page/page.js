@@ -319,8 +319,6 @@ function start() {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") pin(shown.views[0], null);
   });
-  element("theme").hidden = false;
-  listenToTheme(element("theme"));
   new ResizeObserver(() => shown.views.forEach(placeRibbons)).observe(document.querySelector("main"));
   readSource();
   chooseModels();

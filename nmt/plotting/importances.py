@@ -11,14 +11,13 @@ from matplotlib.figure import Figure
 
 from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
-from nmt.plotting.explorer import digest_of, writable
+from nmt.plotting.explorer import page_file, writable
 from nmt.plotting.fonts import choose_families, label, text_width
 from nmt.plotting.style import BLUE, FAINT, FORMATS, INK, file_format, house_style, save
 from nmt.runtime.arguments import as_path, described
 from nmt.runtime.files import write_atomically
 
 _SMALLEST = 0.03  # smaller weights are drawn without their number
-_SHADES = 20
 _LEGEND = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
@@ -88,37 +87,33 @@ def _draw(text: Alignment) -> Figure:
 # --- shaded text --------------------------------------------------------------------------------------------------
 
 _STYLE = """
-:root {
-  color-scheme: light dark;
-  --accent: light-dark(#1f5a99, #7db4ec);
-  --ink: light-dark(#262626, #e8e8e6);
-  --faint: light-dark(#666, #a2a6ab);
-  --ground: light-dark(#fff, #15181c);
-  --line: light-dark(#dde1e6, #343a42);
-  font: 16px/1.45 system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif;
-}
-body { margin: 0 auto; max-width: 52rem; padding: 1.25rem; color: var(--ink); background: var(--ground); }
+body { display: block; margin: 0 auto; max-width: 52rem; padding: 1.25rem; }
 h1 { font-size: 1.3rem; margin: 0 0 0.3rem; }
 .legend, h2 { color: var(--faint); font-size: 0.9rem; font-weight: normal; margin: 0; }
 .legend span { padding: 0.1rem 0.5rem; }
 article { border-top: 1px solid var(--line); margin-top: 1rem; padding-top: 0.8rem; overflow-wrap: anywhere; }
 p { margin: 0.2rem 0 0.9rem; line-height: 1.9; }
-p span { padding: 0.15rem 0.25rem; border-radius: 4px; }
+p span {
+  color: var(--ink); padding: 0.15rem 0.25rem; border-radius: 4px;
+  background: color-mix(in srgb, var(--accent) var(--shade), transparent);
+}
+/* The text color that is easier to read on a shade. */
+.half { color: light-dark(var(--ink), var(--on-accent)); }
+.strong { color: var(--on-accent); }
 """
 
 
 def importances_page(texts: Sequence[Alignment], title: str) -> str:
     """The HTML of a page of shaded texts: one file, without scripts. It is deterministic."""
-    style = _STYLE + "\n".join(map(_shade, range(1, _SHADES + 1)))
-    legend = " ".join(f'<span class="s{_level(weight)}">{weight:g}</span>' for weight in _LEGEND)
+    legend = " ".join(_shaded(f"{weight:g}", weight) for weight in _LEGEND)
     return writable(f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {digest_of(style)}">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html.escape(title)}</title>
-<style>{style}</style>
+<style>{page_file("shared.css")}{_STYLE}</style>
 </head>
 <body>
 <h1 dir="auto">{html.escape(title)}</h1>
@@ -132,22 +127,13 @@ def _article(text: Alignment) -> str:
     """A caption and a shaded paragraph for each reading of a text; pointing at a word shows its weight."""
     article = ""
     for caption, weights in zip(text.target, text.weights.tolist(), strict=True):
-        words = []
-        for word, weight in zip(map(html.escape, text.source), weights, strict=True):
-            level = _level(weight)
-            words.append(f'<span class="s{level}" title="{weight:.3f}">{word}</span>' if level else word)
-        article += f'<h2 dir="auto">{html.escape(caption)}</h2>\n<p dir="auto">{" ".join(words)}</p>\n'
+        words = " ".join(_shaded(word, weight) for word, weight in zip(text.source, weights, strict=True))
+        article += f'<h2 dir="auto">{html.escape(caption)}</h2>\n<p dir="auto">{words}</p>\n'
     return f"<article>\n{article}</article>\n"
 
 
-def _level(weight: float) -> int:
-    """The shade of a weight: its square root, so that the small weights of long texts can be told apart."""
-    return round(_SHADES * math.sqrt(min(weight, 1.0)))
-
-
-def _shade(level: int) -> str:
-    """The style of a shade, with the text color that is easier to read on it."""
-    share = level / _SHADES
-    light, dark = "#fff" if share >= 0.75 else "#262626", "#0c1117" if share >= 0.6 else "#e8e8e6"
-    mixed = f"color-mix(in srgb, var(--accent) {share:.0%}, transparent)"
-    return f".s{level} {{ background: {mixed}; color: light-dark({light}, {dark}); }}"
+def _shaded(word: str, weight: float) -> str:
+    """A word with the square root of its weight as shade, so that the small weights of long texts can be told apart."""
+    share = math.sqrt(min(weight, 1.0))
+    ink = "strong" if share >= 0.75 else "half" if share >= 0.6 else "weak"
+    return f'<span class="{ink}" style="--shade: {share:.0%}" title="{weight:.3f}">{html.escape(word)}</span>'

@@ -51,11 +51,11 @@ def add_font(path: Path) -> str:
     return str(get_font(path).family_name)
 
 
-def choose_families(texts: Iterable[str], *, first: Sequence[str] = (), warn: bool = True) -> list[str]:
+def choose_families(texts: Iterable[str], *, first: Sequence[str] = ()) -> list[str]:
     """Choose font families that together have all characters of the texts, as far as installed fonts do.
 
     `first` and the base font come first; further families are added for the characters still missing, Noto before others.
-    With `warn`, a warning lists characters that no font has.
+    A warning lists characters that no font has.
     """
     characters = set[str]().union(*texts)
     families = [*first, BASE]
@@ -77,10 +77,9 @@ def choose_families(texts: Iterable[str], *, first: Sequence[str] = (), warn: bo
         if missing & _characters(family):
             families.append(family)
             missing -= _characters(family)
-    if missing and warn:
+    if missing:
         _log.warning(
-            "No installed font can draw %s: boxes stand in. Install one that can, such as Noto Sans, give the file of one, or "
-            "write an SVG, which takes the fonts of its viewer.",
+            "No installed font can draw %s: boxes stand in. Install one that can, such as Noto Sans, or give the file of one.",
             " ".join(map(chr, sorted(missing))),
         )
     return families

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from math import ceil
+from math import ceil, sqrt
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,12 +21,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
+from matplotlib.transforms import Bbox
 
 from nmt.alignment.links import GoldLinks, check_within
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.errors import DataError, UsageError
-from nmt.plotting.fonts import add_font, choose_families, label
-from nmt.plotting.layout import LABEL_PAD, TITLE_SIZE, Layout, Panel, measure_panels
+from nmt.plotting.fonts import add_font, choose_families, is_right_to_left, label, text_width
 from nmt.plotting.style import (
     INK,
     MAGENTA,
@@ -46,7 +47,9 @@ T = TypeVar("T")
 
 ANNOTATED_UP_TO = 12  # words; larger matrices have no numbers in the cells
 _WEIGHTS = "attention weight"
-_LEGEND_ENTRY = 1.7  # inches
+_TITLE_SIZE = 11.0  # points
+_LABEL_PAD = 0.06  # inches between a word and its row or column
+_GAP = 0.35  # inches between panels
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ def plot_alignment(
     output = None if path is None else as_path(path, "The picture")
     font_file = None if font is None else as_path(font, "The font")
     kind, page = "png" if output is None else file_format(output), [Heatmap(*panel) for panel in panels]
-    with _figures([page], style, font_file, kind, weights) as [figure]:
+    with _figures([page], style, font_file, weights) as [figure]:
         return render(figure, kind, dpi=dpi) if output is None else save(figure, output, dpi=dpi)
 
 
@@ -197,7 +200,7 @@ def plot_heatmaps(
     kind = file_format(path)
     if len(pages) > 1 and kind != "pdf":
         raise UsageError(f"A .{kind} has one page, but there are {len(pages)}: write a .pdf.")
-    with _figures(pages, style, font, kind, weights) as figures:
+    with _figures(pages, style, font, weights) as figures:
         if len(pages) > 1:
             save_pages(figures, path, dpi=dpi)
         else:
@@ -206,7 +209,7 @@ def plot_heatmaps(
 
 @contextmanager
 def _figures(
-    pages: Sequence[Sequence[Heatmap]], style: Style, font: Path | None, kind: str, weights: str
+    pages: Sequence[Sequence[Heatmap]], style: Style, font: Path | None, weights: str
 ) -> Iterator[Iterator[Figure]]:
     """The figures of the pages, drawn one by one, within `house_style`. Raises UsageError, or DataError without panels."""
     if style not in _LOOKS:
@@ -215,8 +218,7 @@ def _figures(
         raise DataError("There is nothing to draw: a picture needs at least one alignment.")
     words = [label(word) for heatmap in chain(*pages) for word in heatmap.alignment.source + heatmap.alignment.target]
     texts = [*words, *(heatmap.title for heatmap in chain(*pages))]
-    # The viewer of an SVG uses its own fonts, which may have glyphs that are missing here.
-    families = choose_families(texts, first=[add_font(font)] if font else [], warn=kind != "svg")
+    families = choose_families(texts, first=[add_font(font)] if font else [])
     with house_style(families):
         yield (_draw(page, _LOOKS[style], families, weights) for page in pages)
 
@@ -234,44 +236,88 @@ def _padded(values: Sequence[T], filler: T, count: int) -> list[T]:
 
 
 def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights: str) -> Figure:
-    panels = measure_panels([(heatmap.alignment, heatmap.title) for heatmap in page], families)
+    """Draw each matrix, then move them by what their words take. A unit of the figure is an inch, and saving crops it."""
+    figure = Figure(figsize=(1, 1), facecolor="white")
     annotated = all(max(heatmap.alignment.weights.shape) <= ANNOTATED_UP_TO for heatmap in page)
-    marks = _legend(page, look)
-    layout = Layout.arrange(panels)
-    columns = max(int(layout.width / _LEGEND_ENTRY), 1)
-    rows = ceil(len(marks) / columns)
-    height = layout.height + (0.1 + 0.25 * rows if marks else 0)
-    figure = Figure(figsize=(layout.width, height), facecolor="white")
-
-    def add_axes(x: float, y: float, width: float, tall: float) -> Axes:
-        """Add axes at a position in inches from the top left corner."""
-        return figure.add_axes((x / layout.width, 1 - (y + tall) / height, width / layout.width, tall / height))
-
-    for heatmap, panel, (x, y), (title_x, title_y) in zip(page, panels, layout.corners, layout.titles, strict=True):
-        axes = add_axes(x, y, panel.width, panel.height)
-        _draw_matrix(axes, heatmap.alignment, panel, look)
+    cell = _cell_side([heatmap.alignment for heatmap in page])
+    size = min(72 * cell * 0.45, 11.0)
+    sources = {label(word) for heatmap in page for word in heatmap.alignment.source}
+    slanted = max(text_width(word, size, families) / 72 for word in sources) > cell - _LABEL_PAD
+    panels = []
+    for heatmap in page:
+        targets, columns = heatmap.alignment.weights.shape
+        axes = figure.add_axes((0, -cell * targets, cell * columns, cell * targets))
+        _draw_matrix(axes, heatmap.alignment, look, cell, size, slanted=slanted)
         if annotated:
             _annotate(axes, heatmap.alignment, look)
         for source, target in sorted(heatmap.links.possible):
             is_sure = (source, target) in heatmap.links.sure
             axes.add_patch(_square(look, source + 0.06, target + 0.06, 0.88, is_sure=is_sure))
         if heatmap.centers is not None:
-            _draw_centers(axes, heatmap.centers, panel.cell, look, down=0.84 if annotated else 0.5)
-        figure.text(
-            title_x / layout.width, 1 - title_y / height, panel.title, fontsize=TITLE_SIZE, va="top", ha="left"
-        )  # fmt: skip
+            _draw_centers(axes, heatmap.centers, cell, look, down=0.84 if annotated else 0.5)
+        if heatmap.title:
+            _draw_title(axes, heatmap.title, families)
+        panels.append(axes)
+    rows, bottom = _arrange(panels)
+    left, top, width, height = rows[0][-1].get_position().bounds
+    bar_height = min(max(height, 1.3) if len(rows) == 1 else height, 2.5)
     bar = figure.colorbar(
-        ScalarMappable(Normalize(0, 1), look.colormap), cax=add_axes(*layout.bar), ticks=[0, 0.25, 0.5, 0.75, 1]
+        ScalarMappable(Normalize(0, 1), look.colormap),
+        cax=figure.add_axes((left + width + 0.2, top + height - bar_height, 0.12, bar_height)),
+        ticks=[0, 0.25, 0.5, 0.75, 1],
     )
     bar.set_label(weights, fontsize=9)
     bar.ax.tick_params(length=2, labelsize=8)
     bar.outline.set_linewidth(0.5)
-    if marks:
+    if marks := _legend(page, look):
         figure.legend(
-            list(marks.values()), list(marks), loc="lower left", ncols=columns, frameon=False, fontsize=9,
-            handlelength=1.6, handleheight=1.6, borderaxespad=0.8,
+            list(marks.values()), list(marks), loc="upper left", bbox_to_anchor=(0, min(bottom, top + height - bar_height)),
+            ncols=max(int((left + width) / 1.7), 1), frameon=False, fontsize=9, handlelength=1.6, handleheight=1.6,
         )  # fmt: skip
     return figure
+
+
+def _cell_side(alignments: Sequence[Alignment]) -> float:
+    """Inches: large for a few words, at least readable for many, smaller only if the figure would get huge."""
+    longest: int = max(max(alignment.weights.shape) for alignment in alignments)
+    return min(max(6 / longest, 0.28), 0.6, 28 / longest)
+
+
+def _draw_title(axes: Axes, title: str, families: Sequence[str]) -> None:
+    """Write a title above all words, from the left of the target words on, in lines about as long as the matrix."""
+    left, right = _extent(axes).intervalx
+    letter = text_width(title, _TITLE_SIZE, families) / 72 / len(title)
+    lines = textwrap.wrap(title, max(30, int((right - left) / letter)))
+    start = left / axes.get_position().width
+    axes.set_title("\n".join(lines), loc="left", x=start, fontsize=_TITLE_SIZE, pad=8)
+
+
+def _extent(axes: Axes) -> Bbox:
+    """The rectangle of a matrix with its words and title, in inches."""
+    extent = axes.get_tightbbox()
+    assert extent is not None, "a matrix has cells"
+    return extent.transformed(axes.figure.dpi_scale_trans.inverted())
+
+
+def _arrange(panels: Sequence[Axes]) -> tuple[list[Sequence[Axes]], float]:
+    """Move matrices into about as many rows as columns, aligned in both. Returns the rows, and where the last one ends."""
+    columns = ceil(sqrt(len(panels)))
+    rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
+    extents = [[_extent(axes) for axes in row] for row in rows]
+    left = [0.0] * columns
+    for column in range(columns):
+        stack = [row[column] for row in extents if column < len(row)]
+        left[column] -= min(extent.x0 for extent in stack)
+        if column + 1 < columns:
+            left[column + 1] = left[column] + max(extent.x1 for extent in stack) + _GAP
+    bottom = _GAP
+    for row, row_extents in zip(rows, extents, strict=True):
+        top = bottom - _GAP - max(extent.y1 for extent in row_extents)
+        for axes, start in zip(row, left, strict=False):
+            _, _, width, height = axes.get_position().bounds
+            axes.set_position((start, top - height, width, height))
+        bottom = top + min(extent.y0 for extent in row_extents)
+    return rows, bottom
 
 
 def _legend(page: Sequence[Heatmap], look: _Look) -> dict[str, Artist]:
@@ -286,24 +332,25 @@ def _legend(page: Sequence[Heatmap], look: _Look) -> dict[str, Artist]:
     return marks
 
 
-def _draw_matrix(axes: Axes, alignment: Alignment, panel: Panel, look: _Look) -> None:
+def _draw_matrix(axes: Axes, alignment: Alignment, look: _Look, cell: float, size: float, *, slanted: bool) -> None:
+    """Draw the cells, the target words on the left, and the source words above, at 45 degrees if they are `slanted`."""
     targets, sources = alignment.weights.shape
-    thin = min(1.0, 72 * panel.cell / 20)
+    thin = min(1.0, 72 * cell / 20)
     axes.pcolormesh(alignment.weights, cmap=look.colormap, vmin=0, vmax=1, edgecolors=look.grid, linewidth=thin)
-    axes.set(xlim=(sources, 0) if panel.turned else (0, sources), ylim=(targets, 0))
+    turned = is_right_to_left(alignment.source)
+    axes.set(xlim=(sources, 0) if turned else (0, sources), ylim=(targets, 0))
     axes.spines[:].set_visible(False)
-    axes.tick_params(length=0, pad=72 * LABEL_PAD, labelsize=panel.font_size)
+    axes.tick_params(length=0, pad=72 * _LABEL_PAD, labelsize=size)
     axes.xaxis.tick_top()
-    axes.set_yticks(np.arange(targets) + 0.5, panel.target)
-    if not panel.slanted:
-        axes.set_xticks(np.arange(sources) + 0.5, panel.source)
+    axes.set_yticks(np.arange(targets) + 0.5, [label(word) for word in alignment.target])
+    places, words = np.arange(sources) + 0.5, [label(word) for word in alignment.source]
+    if not slanted:
+        axes.set_xticks(places, words)
         return
     # Shift slanted words by half the height of a lower-case letter, so that they point at their columns.
-    shift = 0.19 * panel.font_size / (72 * panel.cell)
-    angle, side = (-45, "right") if panel.turned else (45, "left")
-    axes.set_xticks(
-        np.arange(sources) + 0.5 + shift, panel.source, rotation=angle, rotation_mode="anchor", ha=side, va="baseline"
-    )
+    places += 0.19 * size / (72 * cell)
+    angle, side = (-45, "right") if turned else (45, "left")
+    axes.set_xticks(places, words, rotation=angle, rotation_mode="anchor", ha=side, va="baseline")
 
 
 def _annotate(axes: Axes, alignment: Alignment, look: _Look) -> None:

@@ -54,17 +54,17 @@ def plot_importances(
     elif len(listed) > 1:
         raise UsageError(f"A picture shows one text, but there are {len(listed)}: write a .html.")
     else:
-        with house_style(choose_families([*map(label, listed[0].source + listed[0].target)])):
-            save(_draw(listed[0]), output, dpi=dpi)
+        families = choose_families([*map(label, listed[0].source + listed[0].target)])
+        with house_style(families):
+            save(_draw(listed[0], families), output, dpi=dpi)
 
 
 # --- bars ---------------------------------------------------------------------------------------------------------
 
 
-def _draw(text: Alignment) -> Figure:
+def _draw(text: Alignment, families: Sequence[str]) -> Figure:
     """A row per word, and a column of bars per reading."""
     titles = [label(caption) for caption in text.target]
-    families = choose_families([*map(label, text.source), *titles], warn=False)
     panel = max(2.9, *(text_width(caption, 10, families) / 72 + 0.3 for caption in titles))
     size = 1 + len(titles) * panel, 0.6 + 0.21 * len(text.source)
     figure = Figure(figsize=size, layout="constrained")

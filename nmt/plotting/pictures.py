@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from nmt.alignment.weights import Matrix
 from nmt.errors import DataError
 from nmt.plotting.fonts import choose_families, label, text_width
-from nmt.plotting.layout import MARGIN
 from nmt.plotting.style import FAINT, file_format, house_style, save
 from nmt.runtime.arguments import as_path
 from nmt.runtime.wording import counted
@@ -73,17 +72,13 @@ def plot_picture_attention(pictures: Sequence[PictureAttention], path: str | Pat
 
 
 def _draw(pictures: Sequence[PictureAttention], families: Sequence[str]) -> Figure:
+    """Draw a grid of panels. A unit of the figure is an inch, and saving crops it."""
+    figure = Figure(figsize=(1, 1), facecolor="white")
     widest = max(text_width(label(word), _FONT, families) / 72 for picture in pictures for word in picture.words)
     column = max(_PANEL, widest) + _BETWEEN
-    row = _TITLE + _PANEL + _BETWEEN
-    width = 2 * MARGIN - _BETWEEN + column * (1 + max(len(picture.words) for picture in pictures))
-    height = 2 * MARGIN - _BETWEEN + row * len(pictures)
-    figure = Figure(figsize=(width, height), facecolor="white")
-    for number, picture in enumerate(pictures):
-        bottom = height - MARGIN + _BETWEEN - row * (number + 1)
+    for row, picture in enumerate(pictures):
         for panel, word in enumerate(["", *picture.words]):
-            left = MARGIN + column * panel
-            axes = figure.add_axes((left / width, bottom / height, _PANEL / width, _PANEL / height))
+            axes = figure.add_axes((column * panel, -row * (_TITLE + _PANEL + _BETWEEN), _PANEL, _PANEL))
             _draw_panel(axes, picture, panel - 1 if word else None)
             axes.set_title(label(word), fontsize=_FONT, pad=4)
     return figure

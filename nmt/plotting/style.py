@@ -64,8 +64,8 @@ def house_style(families: Sequence[str]) -> Iterator[None]:
         "svg.fonttype": "none",
         "svg.hashsalt": "nmt",
         "pdf.fonttype": 42,
-        "figure.constrained_layout.w_pad": 0.1,
-        "figure.constrained_layout.h_pad": 0.1,
+        "savefig.bbox": "tight",
+        "savefig.pad_inches": 0.15,
     }
     with _settings, style.context(settings, after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font")  # choose_families warns instead
@@ -133,7 +133,7 @@ def save_pages(figures: Iterable[Figure], path: Path, *, dpi: float) -> None:
 
 def _check_resolution(figure: Figure, kind: str, dpi: float) -> None:
     """Raise UsageError if the resolution makes the picture too large or too small."""
-    side = max(figure.get_size_inches()) * dpi
+    side = max(figure.get_tightbbox().size) * dpi
     if not 10 <= dpi <= 2400 or (kind == "png" and side > _LARGEST_SIDE):
         limits = f"choose 10 to 2400 dots per inch and at most {_LARGEST_SIDE:,} pixels"
         raise UsageError(f"A picture with {dpi:g} dots per inch would be {side:,.0f} pixels long: {limits}.")

@@ -42,7 +42,7 @@ def test_a_word_leaves_bright_what_it_was_read_from(tmp_path: Path) -> None:
 
 def test_each_picture_has_a_row_and_the_longest_decides_the_width(tmp_path: Path) -> None:
     plot_picture_attention([corners(), replace(corners(2), pixels=np.zeros((3, 20, 20)))], tmp_path / "a.png", dpi=100)
-    assert imread(tmp_path / "a.png").shape[:2] == (pytest.approx(2 * 132 + 22, abs=2), 5 * 108 + 22)
+    assert imread(tmp_path / "a.png").shape[:2] == (pytest.approx(2 * 132 + 14, abs=2), 5 * 108 + 22)
     white, *_ = panels(tmp_path / "a.png", 0, 2, 5)
     black, _, last, nothing, _ = panels(tmp_path / "a.png", 1, 2, 5)
     assert white[10:90, 10:90].min() > 0.98

@@ -11,58 +11,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.alignment.extraction import ALIGNER_SHARE
 from nmt.alignment.link_files import read_pharaoh
 from nmt.alignment.links import GoldLinks
-from nmt.alignment.statistical.hmm import THRESHOLD
 from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
 from nmt.text.subwords import Subwords
 from tests.bundle.test_folder import TEXT, small_recipe
+from tests.cli.conftest import TEXTS
 from tests.commands import ROOT, Finished, good, nmt
 
-SOURCE = ["the dog sees a cat", "", "a cat sleeps", "the old dog sleeps here", "dog " * 300, "a dog"]
-TARGET = ["a cat sleeps", "a dog", "the dog sees a cat", "a dog and a cat", "a cat", "the dog"]
-GOLD = ["0-0 1p1 4-2", "", "0-0 1-1 2p3", "3-2", "", "0p0 1-1"]
+SOURCE, TARGET = TEXTS["long.en"], TEXTS["long.de"]
+LONG = ["-s", "long.en", "-t", "long.de"]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two texts, gold links, and models: one of each direction and one without attention."""
-    root = tmp_path_factory.mktemp("aligning")
-    for name, lines in (("text.en", SOURCE), ("text.de", TARGET), ("gold", GOLD), ("short", TARGET[:4])):
-        (root / name).write_text("".join(f"{line}\n" for line in lines))
-    subwords = Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
-    forward = small_recipe()
-    turned = forward.data.model_copy(update={"source": "de", "target": "en"})
-    recipes = {
-        "en-de": forward,
-        "de-en": forward.model_copy(update={"data": turned, "seed": 2}),
-        "blind": small_recipe(attention={"score": "none"}),
-    }
-    for name, made in recipes.items():
-        Bundle.fresh(made, subwords, subwords).save(root / name)
-    other = Subwords.train(TEXT, kind="word", size=13, byte_fallback=False)
-    Bundle.fresh(recipes["de-en"], other, other).save(root / "de-en-words")
-    return root
-
-
-@pytest.fixture(scope="module")
-def plain(folder: Path) -> Finished:
+def plain(untrained: Path) -> Finished:
     """What the command says without any option."""
-    return nmt("align", "en-de", "-s", "text.en", "-t", "text.de", cwd=folder)
+    return nmt("align", "en-de", *LONG, cwd=untrained)
 
 
-def align(folder: Path, *arguments: object) -> str:
+def align(untrained: Path, *arguments: object) -> str:
     """What the command writes on stdout."""
-    return good(nmt("align", "en-de", "-s", "text.en", "-t", "text.de", *arguments, "--threads", "1", cwd=folder))
+    return good(nmt("align", "en-de", *LONG, *arguments, "--threads", "1", cwd=untrained))
 
 
 # --- links ------------------------------------------------------------------------------------------------------
 
 
-def test_each_pair_has_a_line_of_links_within_its_words(folder: Path, plain: Finished) -> None:
-    lines = align(folder, "--extract", "argmax").splitlines()
+def test_each_pair_has_a_line_of_links_within_its_words(untrained: Path, plain: Finished) -> None:
+    lines = align(untrained, "--extract", "argmax").splitlines()
     assert [number for number, line in enumerate(lines, start=1) if not line] == [2, 5]
     for line, source, target in zip(lines, SOURCE, TARGET, strict=True):
         links = [tuple(map(int, link.split("-"))) for link in line.split()]
@@ -76,14 +53,9 @@ def test_each_pair_has_a_line_of_links_within_its_words(folder: Path, plain: Fin
     assert re.fullmatch(r"nmt: 6 lines aligned in [0-9.]+ s: [0-9.,]+ sentences/s", speed)
 
 
-def test_nothing_is_said_if_nothing_should_be(folder: Path, plain: Finished) -> None:
-    quiet = nmt("align", "en-de", "-s", "text.en", "-t", "text.de", "-q", cwd=folder)
-    assert (quiet.stdout, quiet.stderr) == (plain.stdout, b"")
-
-
-def test_both_formats_have_the_same_links(folder: Path, plain: Finished, tmp_path: Path) -> None:
+def test_both_formats_have_the_same_links(untrained: Path, plain: Finished, tmp_path: Path) -> None:
     links = [sorted(item.sure) for item in _read(good(plain), tmp_path)]
-    records = [json.loads(line) for line in align(folder, "--format", "json").splitlines()]
+    records = [json.loads(line) for line in align(untrained, "--format", "json").splitlines()]
     assert [[tuple(link) for link in record["links"]] for record in records] == links
     assert [" ".join(record["target"]) for record in records[:4]] == TARGET[:4]
 
@@ -93,9 +65,9 @@ def _read(text: str, folder: Path) -> list[GoldLinks]:
     return read_pharaoh(folder / "links")
 
 
-def test_two_directions_join(folder: Path, tmp_path: Path) -> None:
+def test_two_directions_join(untrained: Path, tmp_path: Path) -> None:
     def read(*arguments: str) -> list[GoldLinks]:
-        return _read(align(folder, "--extract", "argmax", *arguments), tmp_path)
+        return _read(align(untrained, "--extract", "argmax", *arguments), tmp_path)
 
     forward = read()
     grown = read("--reverse", "de-en", "--symmetrize", "grow-diag-final-and")
@@ -106,10 +78,10 @@ def test_two_directions_join(folder: Path, tmp_path: Path) -> None:
     assert few != forward != grown
 
 
-def test_the_mean_of_two_directions_is_what_is_written_and_linked(folder: Path) -> None:
+def test_the_mean_of_two_directions_is_what_is_written_and_linked(untrained: Path) -> None:
     def records(model: str, source: str, target: str, *arguments: str) -> list[dict[str, list[list[float]]]]:
-        texts = ["-s", f"text.{source}", "-t", f"text.{target}", "--format", "json", "--extract", "argmax"]
-        return [json.loads(line) for line in good(nmt("align", model, *texts, *arguments, cwd=folder)).splitlines()]
+        texts = ["-s", f"long.{source}", "-t", f"long.{target}", "--format", "json", "--extract", "argmax"]
+        return [json.loads(line) for line in good(nmt("align", model, *texts, *arguments, cwd=untrained)).splitlines()]
 
     both = records("en-de", "en", "de", "--reverse", "de-en", "--symmetrize", "mean")
     directions = zip(records("en-de", "en", "de"), records("de-en", "de", "en"), strict=True)
@@ -123,49 +95,34 @@ def test_the_mean_of_two_directions_is_what_is_written_and_linked(folder: Path) 
             assert sorted(j for _, j in mean["links"]) == list(range(len(weights)))
 
 
-def test_a_word_aligner_joins_the_links(folder: Path, tmp_path: Path) -> None:
-    good(
-        nmt("links", "-s", "text.en", "-t", "text.de", "--save", tmp_path / "links", "-o", tmp_path / "own", cwd=folder)
-    )
-
-    def matrices(*arguments: object) -> list[list[list[float]]]:
-        lines = align(folder, "--format", "json", *arguments).splitlines()
-        return [json.loads(line)["weights"] for line in lines]
-
-    own = read_pharaoh(tmp_path / "own")
-    joined = matrices("--aligner", tmp_path / "links")
-    assert matrices() != joined
-    for weights, links in zip(joined, own, strict=True):
-        assert all(weights[j][i] >= ALIGNER_SHARE * THRESHOLD - 1e-3 for i, j in links.sure)
-
-
-def test_a_link_may_have_its_confidence(folder: Path, plain: Finished) -> None:
+def test_a_link_may_have_its_confidence(untrained: Path, plain: Finished) -> None:
     matrices = [
-        json.loads(line)["weights"] for line in align(folder, "--format", "json", "--weights", "attention").splitlines()
+        json.loads(line)["weights"]
+        for line in align(untrained, "--format", "json", "--weights", "attention").splitlines()
     ]
-    lines = align(folder, "--weights", "attention", "--extract", "threshold", "--confidence").splitlines()
+    lines = align(untrained, "--weights", "attention", "--extract", "threshold", "--confidence").splitlines()
     for line, weights in zip(lines, matrices, strict=True):
         for link, confidence in (item.split(":") for item in line.split()):
             source, target = map(int, link.split("-"))
             assert float(confidence) == pytest.approx(weights[target][source], abs=0.006)
-    confident = align(folder, "--confidence")
+    confident = align(untrained, "--confidence")
     assert re.sub(r":[01]\.[0-9]{2}", "", confident) == good(plain) != confident
 
 
-def test_attention_or_what_the_word_tells_of_it_is_linked(folder: Path) -> None:
+def test_attention_or_what_the_word_tells_of_it_is_linked(untrained: Path) -> None:
     def weights(*arguments: str) -> list[list[list[float]]]:
-        return [json.loads(line)["weights"] for line in align(folder, "--format", "json", *arguments).splitlines()]
+        return [json.loads(line)["weights"] for line in align(untrained, "--format", "json", *arguments).splitlines()]
 
     posterior, attention = weights(), weights("--weights", "attention")
     assert weights("--weights", "posterior") == posterior != attention
-    model = Bundle.load(folder / "en-de")
+    model = Bundle.load(untrained / "en-de")
     for form, shown in ((True, posterior), (False, attention)):
         [found] = Translator([model], posterior=form).score(zip(SOURCE[:1], TARGET[:1], strict=True))
         np.testing.assert_allclose(shown[0], found.word_alignment().weights, atol=1e-4)
 
 
-def test_tokens_are_linked_on_request(folder: Path) -> None:
-    first = json.loads(align(folder, "--level", "tokens", "--format", "json").splitlines()[0])
+def test_tokens_are_linked_on_request(untrained: Path) -> None:
+    first = json.loads(align(untrained, "--level", "tokens", "--format", "json").splitlines()[0])
     assert "".join(first["target"]).replace("▁", " ").split() == TARGET[0].split()
     assert len(first["weights"]) == len(first["target"]) > len(TARGET[0].split())
 
@@ -173,9 +130,9 @@ def test_tokens_are_linked_on_request(folder: Path) -> None:
 # --- error rate -------------------------------------------------------------------------------------------------
 
 
-def test_the_error_rate_is_that_of_the_links_counted_one_by_one(folder: Path, tmp_path: Path) -> None:
-    printed = align(folder, "--gold", "gold", "-o", tmp_path / "links")
-    predicted, gold = read_pharaoh(tmp_path / "links"), read_pharaoh(folder / "gold")
+def test_the_error_rate_is_that_of_the_links_counted_one_by_one(untrained: Path, tmp_path: Path) -> None:
+    printed = align(untrained, "--gold", "long.gold", "-o", tmp_path / "links")
+    predicted, gold = read_pharaoh(tmp_path / "links"), read_pharaoh(untrained / "long.gold")
     a = s = hits_sure = hits_possible = 0
     for mine, theirs in zip(predicted, gold, strict=True):
         for link in mine.sure:
@@ -187,39 +144,27 @@ def test_the_error_rate_is_that_of_the_links_counted_one_by_one(folder: Path, tm
     assert printed.startswith(f"AER {100 * aer:.1f}% [")
     assert f"precision {100 * precision:.1f}%  recall {100 * recall:.1f}%" in printed
     assert printed.endswith(f"({a} links, {s} sure, 6 sentence pairs)\n")
-    assert align(folder, "--gold", "gold") == printed
-    assert "[" not in align(folder, "--gold", "gold", "--bootstrap", "0")
-
-
-def test_gold_may_have_the_target_first_and_another_format(folder: Path, tmp_path: Path) -> None:
-    gold = read_pharaoh(folder / "gold")
-    lines = [
-        f"{n} {j + 1} {i + 1} {'S' if (i, j) in item.sure else 'P'}\n"
-        for n, item in enumerate(gold, start=1)
-        for i, j in sorted(item.possible)
-    ]
-    (tmp_path / "naacl").write_text("".join(lines))
-    turned = align(folder, "--gold", tmp_path / "naacl", "--gold-order", "target-source")
-    assert turned == align(folder, "--gold", "gold")
+    assert align(untrained, "--gold", "long.gold") == printed
+    assert "[" not in align(untrained, "--gold", "long.gold", "--bootstrap", "0")
 
 
 # --- translating ------------------------------------------------------------------------------------------------
 
 
-def test_translations_come_with_a_line_of_links_each(folder: Path, tmp_path: Path) -> None:
+def test_translations_come_with_a_line_of_links_each(untrained: Path, tmp_path: Path) -> None:
     arguments = ["--set", "decoding.max_ratio=1", "--beam-size", "3"]
-    text = (folder / "text.en").read_bytes()
+    text = (untrained / "long.en").read_bytes()
     output, links = tmp_path / "out.de", tmp_path / "out.align"
-    good(nmt("translate", "en-de", *arguments, "-o", output, "--alignments", links, stdin=text, cwd=folder))
-    assert output.read_text() == good(nmt("translate", "en-de", *arguments, stdin=text, cwd=folder))
+    good(nmt("translate", "en-de", *arguments, "-o", output, "--alignments", links, stdin=text, cwd=untrained))
+    assert output.read_text() == good(nmt("translate", "en-de", *arguments, stdin=text, cwd=untrained))
     for source, target, found in zip(SOURCE, output.read_text().splitlines(), read_pharaoh(links), strict=True):
         assert sorted(j for _, j in found.sure) == list(range(len(target.split())))
         assert all(i < len(source.split()) for i, _ in found.sure)
 
 
-def test_n_best_translations_come_with_n_lines_of_links(folder: Path, tmp_path: Path) -> None:
+def test_n_best_translations_come_with_n_lines_of_links(untrained: Path, tmp_path: Path) -> None:
     arguments = ["--set", "decoding.max_ratio=1", "--n-best", "3", "--alignments", tmp_path / "links"]
-    rows = good(nmt("translate", "en-de", *arguments, stdin=b"a dog\n\nthe cat\n", cwd=folder)).splitlines()
+    rows = good(nmt("translate", "en-de", *arguments, stdin=b"a dog\n\nthe cat\n", cwd=untrained)).splitlines()
     links = (tmp_path / "links").read_text().splitlines()
     assert len(rows) == len(links) == 9
     assert [len(line.split()) for line in links] == [len(row.split("\t")[2].split()) for row in rows]

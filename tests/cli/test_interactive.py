@@ -131,12 +131,3 @@ def test_words_have_the_colors_of_their_sources_and_ctrl_c_ends(
         status, errors = session.end()
         assert status == 130
         assert "Traceback" not in errors
-
-
-def test_quiet_says_nothing_but_prompts(folder: Path) -> None:
-    with Session(folder, "--quiet") as session:
-        session.read_until(b"de> ")
-        session.type(b"\n")
-        assert session.read_until(b"de> ") == b"\n\n"
-        session.type(b"\x04")
-        assert session.end() == (0, "\n")

@@ -42,14 +42,6 @@ def test_each_pair_has_its_line(folder: Path) -> None:
     assert speed.startswith("nmt: 120 lines linked in ")
 
 
-def test_a_text_long_enough_is_no_reason_to_warn(folder: Path, tmp_path: Path) -> None:
-    for side in ("en", "de"):
-        (tmp_path / f"long.{side}").write_text((folder / f"text.{side}").read_text() * 10)
-    done = nmt("links", "-s", "long.en", "-t", "long.de", cwd=tmp_path)
-    assert good(done).splitlines() == LINKS * 200
-    assert len(done.stderr.decode().splitlines()) == 1
-
-
 def test_a_letter_is_the_same_however_it_is_composed(folder: Path, tmp_path: Path) -> None:
     """Nor do marks that nobody sees change a word, but words keep the numbers of those between spaces."""
     source = [line.replace("dog", "d\u00f6g") for line in SOURCE]
@@ -74,17 +66,6 @@ def test_what_was_learned_links_other_text(folder: Path, tmp_path: Path) -> None
     short = nmt("links", "-s", "short.en", "-t", "short.de", "--aligner", saved, cwd=folder)
     assert good(short).splitlines() == LINKS[:2]
     assert len(short.stderr.decode().splitlines()) == 1  # it learns nothing, so there is no warning of too little text
-    refused = nmt("links", "-s", "text.en", "-t", "text.de", "--aligner", saved, "--save", saved, cwd=folder)
-    assert bad(refused, 2).startswith("--aligner learns nothing: leave out --more-source, --more-target and --save.")
-    same = nmt("links", "-s", "text.en", "-t", "text.de", "-o", saved, "--save", saved, cwd=folder)
-    assert bad(same, 2) == "--save and --output name the same file: give each its own."
-    other = nmt("links", "-s", "text.en", "-t", "text.de", "--aligner", "text.en", cwd=folder)
-    assert "text.en" in bad(other, 1)
-
-
-def test_links_go_to_a_file(folder: Path, tmp_path: Path) -> None:
-    assert links(folder, "-o", tmp_path / "new" / "links", "-q") == ""
-    assert (tmp_path / "new" / "links").read_text().splitlines() == LINKS * 20
 
 
 def test_text_without_spaces_is_said_to_be_linked_by_characters(folder: Path, tmp_path: Path) -> None:
@@ -108,27 +89,6 @@ def test_gold_links_give_the_error_rate_alone(folder: Path, tmp_path: Path) -> N
     )
     assert flipped.startswith("AER 0.0%")  # each of these links is there both ways round
     assert (tmp_path / "links").read_text().splitlines() == LINKS * 20
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (["-s", "text.en", "-t", "text.de", "--more-source", "text.en"], 2, "give --more-source and --more-target"),
-        (["-s", "text.en", "-t", "text.de", "-o", "text.de"], 2, "text.de is the input itself"),
-        (["-s", "text.en", "-t", "text.de", "--gold", "gold", "-o", "-"], 2, "--gold prints its figures on stdout"),
-        (["-s", "text.en", "-t", "short.de"], 1, "text.en has 120 lines, but short.de has 2"),
-        (["-s", "none", "-t", "text.de"], 1, "none"),
-        (["-s", "text.en", "-t", "text.de", "--gold", "short.gold"], 1, "2 lines of links for 120"),
-        (["-s", "short.en", "-t", "short.de", "--gold", "short.gold"], 1, "short.gold, sentence pair 2: the link 5-1"),
-    ],
-)
-def test_what_cannot_be_is_a_sentence(folder: Path, arguments: list[str], status: int, sentence: str) -> None:
-    assert sentence in bad(nmt("links", *arguments, cwd=folder), status)
-
-
-def test_blank_text_teaches_nothing(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "blank").write_text("\n \n")
-    assert "no line has words on both sides" in bad(nmt("links", "-s", "blank", "-t", "blank", cwd=tmp_path), 1)
 
 
 def test_gold_links_are_checked_against_the_words_that_are_linked(folder: Path, tmp_path: Path) -> None:

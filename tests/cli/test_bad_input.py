@@ -1,0 +1,250 @@
+"""Bad input of the commands: one table of command line, exit status, and what the message must name."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.bundle.test_folder import FILES
+from tests.cli.conftest import write_lines
+from tests.commands import bad, nmt
+
+LINES = {
+    "short": ["a cat sleeps"],
+    "gold": ["0-0 4-2", "", "0-0 1-1"],
+    "gold1": ["0-0 4-2"],
+    "beyond": ["5-1", "", ""],
+    "lexicon": ["cat\tKatze"],
+    "broken": ["cat\tKatze", "the dog"],
+    "table.tsv": ["en\ttlh\tde", "aa\tbb\tcc"],
+    "blank": [" "] * 3,
+    "dogs": ["a dog"] * 26,
+    "many": ["a dog"] * 501,
+}
+PAIR = "-s text.en -t text.de"
+ALIGN = f"align en-de {PAIR}"
+CLEAN = "corpora clean table.tsv --source en --target de -o x"
+RECURRENT = "Only the attention of a Transformer has layers and heads to choose from"
+TABLE = {
+    # nmt translate
+    "translate en-de --seed 2": (2, "--seed and decoding.sampling say how translations are drawn: give --sample too."),
+    "translate en-de --mbr 8 --seed 2": (2, "give --sample too"),
+    "translate en-de --set decoding.sampling.top_k=2": (2, "give --sample too"),
+    "translate en-de --sample --beam-size 2": (
+        2,
+        "--sample draws translations and searches for none: leave out --beam",
+    ),
+    "translate en-de --sample --mbr 8": (2, "leave out --mbr."),
+    "translate en-de --mbr 8 --beam-size 2": (2, "--mbr draws translations and searches for none: leave out --beam"),
+    "translate en-de --mbr 0": (2, "'--mbr'"),
+    "translate en-de --mbr 2 --n-best 3": (2, "n_best must be at most mbr_samples, which is 2, but is 3."),
+    "translate en-de --beam-size 2 --n-best 3": (2, "n_best must be between 1 and beam_size, which is 2, but is 3."),
+    "translate en-de --sample --set decoding.sampling.temperature=0": (2, "temperature must be between 0.001 and 1000"),
+    "translate en-de --sample --set decoding.sampling.top=3": (2, "it has a temperature, top_k and seed"),
+    "translate en-de --set decoding.horizon=0": (2, "'decoding.horizon': input should be greater than or equal to 1"),
+    "translate en-de --set decoding.prune=much": (
+        2,
+        "'decoding.prune': input should be a valid number, but is 'much'.",
+    ),
+    "translate en-de --set decoding.beam=3": (2, "There is no option 'beam'; did you mean 'beam_size'?"),
+    "translate en-de --set model.dropout=0": (2, "write --set decoding.KEY=VALUE"),
+    "translate en-de --set horizon": (2, "--set takes a.b=value, but got 'horizon'."),
+    "translate en-de --format xml": (2, "'--format'"),
+    "translate en-de --to fr": (2, "fr"),
+    "translate en-de -i none": (1, "Cannot open none: No such file or directory."),
+    "translate en-de -i text.en -o text.en": (2, "text.en is the input itself: write to another file."),
+    "translate en-de -i text.en --alignments text.en": (2, "text.en is the input itself: write to another file."),
+    "translate en-de --alignments -": (2, "cannot go to the same place"),
+    "translate blind --alignments links": (
+        1,
+        "blind was trained without attention (score: none), so it aligns nothing.",
+    ),
+    "translate empty": (1, f"empty is not a model folder: it has none of {', '.join(FILES)}."),
+    "translate en-de --lexicon lexicon": (2, "give --replace-unknown too"),
+    "translate en-de --replace-unknown --lexicon none": (1, "none: No such file or directory."),
+    "translate en-de --replace-unknown --lexicon broken": (
+        1,
+        "broken, line 2: a line is a source word, a tab and a target",
+    ),
+    "translate en-de --replace-unknown --lexicon lexicon -o lexicon": (2, "lexicon is the input itself"),
+    "translate blind --replace-unknown": (1, "blind was trained without attention"),
+    "translate en-de --shortlist text.en": (1, "Cannot read"),
+    "translate en-de --shortlist en-de/weights.safetensors": (1, "is not a shortlist"),
+    # --engine ray, before Ray is asked for anything
+    "translate en-de --engine ray -o out": (2, "name them with -i"),
+    "translate en-de --engine ray -i text.*": (2, "the folder for translations with -o"),
+    "translate en-de --engine ray -i text.* -o out --alignments links": (2, "leave out --alignments"),
+    "translate en-de --engine ray -i text.* -o out --threads 2": (2, "leave out --threads"),
+    "translate en-de --engine ray -i text.* -o out --device cpu": (2, "leave out --device"),
+    "translate en-de --engine ray -i text.* -o out --window 2": (2, "leave out --window"),
+    "translate en-de --engine ray -i *.md -o out": (2, "No file matches *.md"),
+    "translate en-de --engine ray -i */source.model -o out": (2, "have the same name"),
+    "translate en-de --engine ray -i text.en -o .": (2, "text.en is the input itself"),
+    "translate en-de --engine ray -i *.tsv -o out": (2, "table.tsv is a table"),
+    # nmt evaluate, nmt score
+    "evaluate --hyp text.de --ref text.de --replace-unknown": (2, "not what --hyp holds"),
+    "evaluate en-de --split text.{en,de} --lexicon lexicon": (2, "give --replace-unknown too"),
+    "score en-de -s - -t -": (2, "Standard input holds one side of the text: name a file for the other."),
+    "score en-de -q -s /dev/stdin -t text.de": (1, "/dev/stdin has 1 line, but text.de has 3:"),
+    # nmt shortlist
+    "shortlist en-de -s text.en": (2, "give --source and --target, or neither"),
+    "shortlist en-de -s text.en -t text.de -o text.de": (2, "text.de is the input itself"),
+    "shortlist en-de -s text.en -t short -o list": (1, "text.en has 3 lines, but short has 1"),
+    "shortlist en-de -s none -t text.de": (1, "none"),
+    # nmt align
+    "align en-de -s text.en -t none": (1, "none: No such file or directory."),
+    "align en-de -s text.en -t short": (
+        1,
+        "text.en has 3 lines, but short has 1: line n of one must translate line n of",
+    ),
+    "align blind -s text.en -t text.de": (
+        1,
+        "blind was trained without attention (score: none), so it aligns nothing.",
+    ),
+    f"{ALIGN} -o text.de": (2, "text.de is the input itself: write to another file."),
+    f"{ALIGN} --gold none": (1, "No such file or directory"),
+    f"{ALIGN} --gold gold1": (1, "gold1 has 1 line of links for 3 sentence pairs."),
+    f"{ALIGN} -q --gold gold --gold-order target-source": (1, "--gold, sentence pair 1: the link 2-4 lies beyond the"),
+    f"{ALIGN} --reverse blind": (1, "blind was trained without attention (score: none), so it aligns nothing."),
+    f"{ALIGN} --reverse en-de": (2, "en-de translates en to de, but the reverse of en-de must translate de to en."),
+    f"{ALIGN} --reverse words-de-en --level tokens": (
+        2,
+        "words-de-en cuts words into other tokens than en-de: leave out --level",
+    ),
+    f"{ALIGN} --gold gold --level tokens": (2, "leave out --level tokens"),
+    f"{ALIGN} --gold gold -o -": (2, "name a file for the links with -o"),
+    f"{ALIGN} --format json --confidence": (2, "--confidence is for --format pharaoh"),
+    f"{ALIGN} --symmetrize union": (2, "give the other model with --reverse"),
+    f"{ALIGN} --aligner gold": (1, "A word aligner is what `nmt links --save FILE` writes."),
+    f"{ALIGN} --aligner gold --level tokens": (2, "leave out --level tokens and heuristics"),
+    f"{ALIGN} --aligner gold --reverse de-en --symmetrize union": (2, "leave out --level tokens and heuristics"),
+    f"{ALIGN} --threshold 0": (2, "must lie above 0 and not above 1, but is 0.0"),
+    f"{ALIGN} --extract best": (2, "'--extract'"),
+    # nmt align, nmt plot: layers and heads
+    f"{ALIGN} --head 1": (2, RECURRENT),
+    f"align transformer {PAIR} --layer 4": (2, "There is no layer 4: the decoder has 3 layers."),
+    f"align transformer {PAIR} --layer 1 --head 3": (2, "There is no head 3: each layer has 2 heads."),
+    f"align transformer {PAIR} --head 0": (2, "'--head'"),
+    f"align transformer {PAIR} --layer last": (2, "'--layer'"),
+    f"align transformer {PAIR} --head 1 --weights posterior": (2, "leave them out, or --weights posterior."),
+    "plot en-de 'a dog' -o a.png --head all": (2, RECURRENT),
+    "plot transformer 'a dog' -o a.png --layer 4": (2, "There is no layer 4: the decoder has 3 layers."),
+    "plot transformer 'a dog' -o a.png --head 3": (2, "There is no head 3: each layer has 2 heads."),
+    "plot transformer 'a dog' -o a.png --head some": (2, "'some' is neither a number from 1 up nor 'all'."),
+    "plot transformer 'a dog' -o a.png --layer 1 --posterior": (2, "leave them out, or --posterior."),
+    "plot transformer 'a dog' -o a.html --head all": (2, "--head all is for pictures"),
+    "plot transformer -q -i dogs -o a.png --head all": (1, "at most 25 matrices, but there would be 26: write a .pdf"),
+    "plot en-de 'a dog' -o a.png --self": (2, "Only the encoder of a Transformer attends to itself"),
+    "plot transformer 'a dog' -o a.png --self --layer 2": (2, "There is no layer 2: the encoder has 1 layer."),
+    "plot transformer 'a dog' -o a.png --self --head 3": (2, "There is no head 3: each layer has 2 heads."),
+    "plot transformer 'a dog' -o a.png --self --target a": (2, "--self shows one sentence and no translation"),
+    "plot transformer 'a dog' -o a.html --self": (2, "--self draws pictures"),
+    "plot transformer ' ' -o a.png --self": (1, "The sentence to plot is empty."),
+    # nmt plot: pictures and pages
+    "plot en-de '' -o a.png": (1, "The sentence to plot is empty."),
+    "plot en-de '\x01' -o a.png": (1, "The sentence to plot is empty."),
+    "plot en-de 'a dog' --target '' -o a.png": (1, "There is nothing to draw"),
+    "plot en-de 'a dog' -o a.bmp": (2, "a.bmp"),
+    "plot en-de -i blank -o a.png": (1, "There is nothing to draw: all lines are blank"),
+    "plot en-de -i /dev/null -o a.png": (1, "There is no sentence to plot: the input is empty."),
+    "plot en-de -i dogs -o a.png": (1, "A figure holds at most 25 matrices, but there would be 26: write a .pdf"),
+    "plot en-de 'a dog' 'a cat' --n-best 13 -o a.svg": (1, "but there would be 26: write a .pdf"),
+    "plot en-de 'a dog' --n-best 26 -o a.pdf": (1, "but there would be 26: choose fewer."),
+    "plot en-de -i many -o a.pdf": (1, "PDF holds at most 500 sentences, but there are 501: choose some"),
+    "plot en-de -i many -o a.html": (1, "page or a PDF holds at most 500 sentences, but there are 501: choose some"),
+    "plot en-de 'a dog' --compare de-en -o a.png": (2, "--compare is for pages: write to a name that ends with .html"),
+    "plot en-de 'a dog' --rank 2 --n-best 2 -o a.png": (2, "give only one"),
+    "plot en-de 'a dog' --rank 3 --beam-size 2 -o a.png": (2, "n_best must be between 1 and beam_size"),
+    "plot en-de 'a dog' --target a --rank 1 -o a.png": (2, "--rank choose from what the model finds"),
+    "plot en-de -i text.en -r text.de --gold gold1 -o a.pdf": (1, "gold1 has 1 line of links for"),
+    "plot en-de a --target a --gold gold1 -o a.png": (1, "Gold links, line 1: the link 4-2 lies beyond"),
+    "plot en-de 'a dog' -q --target a --font text.en -o a.png": (1, "text.en is not a font"),
+    "plot en-de 'a dog' --style sepia -o a.png": (2, "sepia"),
+    "plot en-de -o a.html": (2, "Give sentences as arguments, or a file of them with -i"),
+    "plot en-de 'a dog' -i text.en -o a.html": (2, "and not both"),
+    "plot en-de 'a dog' --subwords -o a.html": (2, "leave out --n-best, --rank, --subwords and --font"),
+    "plot en-de 'a dog' --gold gold -o a.html": (2, "--gold needs the translations: give --target or --reference."),
+    "plot en-de 'a dog' --force -o a.html": (2, "--force needs the translations"),
+    "plot en-de 'a dog' 'a cat' --target x -o a.html": (2, "--target translates one SENTENCE"),
+    "plot en-de 'a dog' -r text.de -o a.html": (
+        1,
+        "as many reference translations as sentences, but there are 3 for 1.",
+    ),
+    "plot en-de 'a dog' --target a --gold gold -o a.html": (1, "gold has 3 lines of links for 1 sentence pair"),
+    "plot en-de 'a dog' --compare blind -o a.html": (1, "blind was trained without attention"),
+    "plot en-de ' ' -o a.html": (1, "There are no sentences to explore: all lines are blank."),
+    "plot en-de 'a dog' --target a --gold none -o a.html": (1, "Cannot read the alignments none"),
+    # nmt links
+    f"links {PAIR} --more-source text.en": (2, "give --more-source and --more-target"),
+    f"links {PAIR} -o text.de": (2, "text.de is the input itself"),
+    f"links {PAIR} --gold gold -o -": (2, "--gold prints its figures on stdout"),
+    f"links {PAIR} --gold gold1": (1, "1 line of links for 3"),
+    f"links {PAIR} --gold beyond": (1, "beyond, sentence pair 1: the link 5-1"),
+    f"links {PAIR} --aligner text.en": (1, "text.en"),
+    f"links {PAIR} --aligner gold --save x": (
+        2,
+        "--aligner learns nothing: leave out --more-source, --more-target and",
+    ),
+    f"links {PAIR} -o x --save x": (2, "--save and --output name the same file: give each its own."),
+    "links -s text.en -t short": (1, "text.en has 3 lines, but short has 1"),
+    "links -s none -t text.de": (1, "none"),
+    "links -s blank -t blank": (1, "no line has words on both sides"),
+    # nmt evaluate without a model, nmt average, nmt info
+    "evaluate": (2, "There is nothing to evaluate"),
+    "evaluate --hyp text.en": (2, "There is nothing to evaluate"),
+    "evaluate en-de --hyp text.en --ref text.de": (2, "not both"),
+    "evaluate en-de --published --tokenize intl": (2, "leave out --tokenize"),
+    "evaluate en-de --tokenize nonsense": (2, "There is no tokenizer 'nonsense'"),
+    "evaluate en-de --baseline x --bootstrap 0": (2, "needs --bootstrap 2 or more, but it is 0"),
+    "evaluate --hyp short --ref text.de": (1, "text.de has 3 lines, but short has 1: the lines do not correspond."),
+    "evaluate --hyp short --ref short --published": (2, "give --language"),
+    "average en-de --last --best 1": (2, "exclude each other"),
+    # nmt corpora
+    "corpora clean none.tsv --source en --target de -o x": (1, "There is no file none.tsv."),
+    f"{CLEAN} --max-length 0": (2, "'--max-length'"),
+    f"{CLEAN} --max-length 99999999999": (2, "data.filters.max_length"),
+    f"{CLEAN} --max-ratio inf": (2, "data.filters.max_ratio"),
+    f"{CLEAN} --min-letters 50": (2, "'--min-letters'"),
+    f"{CLEAN} --language -1": (2, "'--language'"),
+    "corpora clean table.tsv --source en --target tlh --scripts -o x": (2, "does not know how 'tlh' is written"),
+    f"{CLEAN} --max-word-length 1": (1, "No pair of table.tsv passes the filters (kept 0 of 1 pair; dropped "),
+    "corpora fetch multi30": (1, "did you mean 'multi30k'?"),
+    "corpora fetch multi30k/vall": (1, "did you mean 'val'?"),
+    "corpora info sacrebleu:wmt4/en-de": (1, "sacreBLEU has no test set 'wmt4'"),
+    "corpora info wmt14-en-de": (1, "did you mean 'wmt14-de-en'?"),
+    "translate en-de --input sacrebleu:wmt1/en-de": (1, "sacreBLEU has no test set 'wmt1'"),
+    # nmt train, nmt compare, and no command at all
+    "trian": (2, "No such command 'trian'. Did you mean 'train'"),
+    "--frobnicate": (2, "No such option"),
+    "train": (2, "Give a recipe, or the text to train on: --source, --target, --train, --valid missing"),
+    "train nothing": (2, "There is no recipe 'nothing': give a YAML file, or a name of `nmt recipe list`."),
+    "train quickstart --set model.dropuot=1": (2, "did you mean 'dropout'?"),
+    "train quickstart --set 'model.attention={score: none, window: local-p}'": (2, "has nothing to act on"),
+    "train quickstart --threads 0": (2, "'--threads'"),
+    "translate en-de --beam-size few": (2, "'--beam-size'"),
+    "translate en-de --device abacus": (2, "There is no device 'abacus'"),
+    "compare -o x": (2, "Missing argument 'RECIPE'. See `nmt compare --help`."),
+    "compare quickstart --baseline nobody -o x": (2, "--baseline nobody must be one of two or more recipes, which are"),
+    "compare quickstart --split nowhere/at.all -o x": (1, "There is no file"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(untrained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The texts and models, and more texts."""
+    folder = tmp_path_factory.mktemp("bad") / "models"
+    shutil.copytree(untrained, folder)
+    write_lines(folder, LINES)
+    (folder / "empty").mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("command", TABLE)
+def test_bad_input_is_one_message(folder: Path, command: str) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    status, named = TABLE[command]
+    assert named in bad(nmt(*shlex.split(command), stdin=b"a dog\n", cwd=folder), status)
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before

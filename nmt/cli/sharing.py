@@ -13,7 +13,7 @@ from nmt.cli.options import Model, Quiet, argument, option, set_up
 from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
-    from nmt.sharing.shared_files import SharedModel
+    from nmt.sharing.exporting import SharedModel
 
 _log = logging.getLogger(__name__)
 
@@ -41,16 +41,15 @@ def export(
     there, and a model card, README.md. Nothing else of the folder is in it. The same model gives the same bytes. The name of
     the file is printed.
 
-    The card shows the scores in MODEL/scores.json (what `nmt evaluate` prints as JSON), of `nmt reproduce`, and of the best
-    validation. A README.md of your own in the folder takes its place.
+    The card shows the scores in MODEL/scores.json (what `nmt evaluate` prints as JSON) and of the best validation. A
+    README.md of your own in the folder takes its place.
     """
     set_up(quiet=quiet)
-    from nmt.sharing.exporting import check_output, write_archive
-    from nmt.sharing.shared_files import SharedModel
+    from nmt.sharing.exporting import SharedModel, check_output
 
     check_output(output)
     shared = SharedModel.load(model, license)
-    write_archive(shared, output)
+    shared.write(output)
     _warn(shared)
     typer.echo(output)
 
@@ -77,8 +76,8 @@ def push(
     the hub that differs from it stays, unless --replace-card is given. The address of the model is printed.
     """
     set_up(quiet=quiet)
+    from nmt.sharing.exporting import SharedModel
     from nmt.sharing.pushing import check_name, upload
-    from nmt.sharing.shared_files import SharedModel
 
     repository = check_name(name)
     shared = SharedModel.load(model, license)

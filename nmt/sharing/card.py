@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from nmt.bundle.folder import Bundle
 from nmt.bundle.hub import PREFIX
 from nmt.data.catalogue import lookup, split_name
 from nmt.data.locators import split_rows
-from nmt.recipe import DataConfig, ModelConfig, RecurrentModelConfig, dump_recipe
+from nmt.errors import DataError
+from nmt.evaluation.metrics import VALIDATION_SCORES
+from nmt.recipe import DataConfig, Recipe, RecurrentModelConfig, dump_recipe, text_name
+from nmt.runtime.json_files import parse_json, read_bounded
 from nmt.runtime.wording import counted, escaped, listed
 from nmt.sharing.description import describe_network
-from nmt.sharing.recorded_scores import RecordedScore, recorded_scores
 from nmt.text.languages import base_language, find_language, language_name
 from nmt.training.data_file import load_data_description
+from nmt.training.log import METRICS, best_validation, read_validations
 
-if TYPE_CHECKING:
-    from huggingface_hub import EvalResult
-
-_PAPERS = {
-    "additive": "[Bahdanau et al. 2015](https://arxiv.org/abs/1409.0473)",
-    **dict.fromkeys(("dot", "general", "concat", "location"), "[Luong et al. 2015](https://arxiv.org/abs/1508.04025)"),
-}
-"""Where the attention scores were published."""
+SCORES = "scores.json"
 
 
 def model_card(bundle: Bundle, folder: Path, license: str | None, address: str) -> str:
@@ -42,25 +39,26 @@ def model_card(bundle: Bundle, folder: Path, license: str | None, address: str) 
         DataError: what is recorded in the folder is damaged.
     """
     recipe, data = bundle.recipe, load_data_description(folder)
-    scores = recorded_scores(folder, recipe)
     languages = " to ".join(
         listed(dict.fromkeys(map(language_name, side))) for side in zip(*recipe.data.directions, strict=True)
     )
     version = "" if data is None else f" {_plain(data.nmt)}"
     licensed = f" License: `{license}`." if license else ""
+    kind = "A recurrent model" if isinstance(recipe.model, RecurrentModelConfig) else "A Transformer"
     corpora = []
     for corpus in recipe.data.corpora:
         title, terms = describe_corpus(corpus.corpus)
         corpora.append([_code(corpus.corpus) + title, terms or "not known"])
     blocks = [
-        f"---\n{_metadata(bundle, scores, license)}\n---",
+        f"---\n{_metadata(recipe, license)}\n---",
         f"# {recipe.name}: {languages}",
-        f"{_kind(recipe.model)} that translates {languages}, trained with nmt{version}.{licensed}",
+        f"{kind} that translates {languages}, trained with nmt{version}.{licensed}",
         *_usage(address, recipe.data, has_links=recipe.model.has_attention),
-        *_scores(scores),
-        "## Training text",
-        _table(["corpus", "license"], corpora),
     ]
+    if scores := recorded_scores(folder, recipe):
+        blocks += ["## Scores", _table(["text", "score", "95 % interval", "sacreBLEU signature"], scores)]
+        blocks.append("A validation text chose the weights, so its scores are optimistic.")
+    blocks += ["## Training text", _table(["corpus", "license"], corpora)]
     if data is not None:
         rows = [
             ["training", _plain(str(data.train.report(recipe.data.filters))), _code(data.train.fingerprint)],
@@ -85,64 +83,23 @@ def describe_corpus(locator: str) -> tuple[str, str]:
     return f": [{_plain(corpus.entry.title)}]({corpus.entry.home})", corpus.entry.license
 
 
-def _metadata(bundle: Bundle, scores: Sequence[RecordedScore], license: str | None) -> str:
+def _metadata(recipe: Recipe, license: str | None) -> str:
     """What the hub reads, as YAML, without what is not known."""
     from huggingface_hub import ModelCardData  # reading a card needs none of it
 
-    recipe, data = bundle.recipe, bundle.recipe.data
-    tags = ["machine-translation", "transformer"]
-    if isinstance(recipe.model, RecurrentModelConfig):
-        attention = ["attention"] if recipe.model.has_attention else []
-        tags = ["machine-translation", "rnn", recipe.model.decoder.cell, *attention]
-    pretrained = recipe.training.pretrained
+    data, pretrained = recipe.data, recipe.training.pretrained
     base = pretrained.model if pretrained is not None and pretrained.model.startswith(PREFIX) else ""
     datasets = (re.match(r"hf:([\w-][\w.-]*/[\w.-]+)(/[^:]+)?:", corpus.corpus) for corpus in data.corpora)
     codes = [base_language(code) for code in chain(*data.directions) if find_language(code)]
-    results = _eval_results(data, scores)
     return ModelCardData(
         language=list(dict.fromkeys(codes)) or None,
         license=license,
         library_name="nmt",
         pipeline_tag="translation",
-        tags=tags,
+        tags=["machine-translation", "rnn" if isinstance(recipe.model, RecurrentModelConfig) else "transformer"],
         datasets=list(dict.fromkeys(match[1] for match in datasets if match)) or None,
         base_model=base.removeprefix(PREFIX).partition("@")[0] or None,
-        model_name=recipe.name if results else None,
-        eval_results=results or None,
     ).to_yaml()
-
-
-def _eval_results(data: DataConfig, scores: Sequence[RecordedScore]) -> list[EvalResult]:
-    """The scores of test texts, or else of the validation text, as the hub lists results."""
-    from huggingface_hub import EvalResult
-
-    comparable = [score for score in scores if score.signature]
-    headline = [score for score in comparable if not score.is_validation] or comparable
-    return [
-        EvalResult(
-            task_type="translation",
-            task_name=f"Translation {', '.join(map('-'.join, data.directions))}",
-            dataset_type=score.text,
-            dataset_name=score.text,
-            dataset_split="validation" if score.is_validation else "test",
-            metric_type=re.sub(r"[^a-z]", "", score.metric.lower()),
-            metric_name=score.metric,
-            metric_value=round(score.value, 2),
-            metric_args={"signature": score.signature},
-        )
-        for score in headline
-    ]
-
-
-def _kind(model: ModelConfig) -> str:
-    """The kind of model, with the paper of its attention."""
-    if not isinstance(model, RecurrentModelConfig):
-        return "A Transformer ([Vaswani et al. 2017](https://arxiv.org/abs/1706.03762))"
-    score, cell = model.attention.score.kind, model.decoder.cell.upper()
-    if score == "none":
-        return f"A recurrent encoder-decoder ({cell}) without attention"
-    window = "" if model.attention.window.kind == "global" else f"{model.attention.window.kind} "
-    return f"A recurrent encoder-decoder ({cell}) with {window}{score} attention ({_PAPERS[score]})"
 
 
 def _usage(address: str, data: DataConfig, *, has_links: bool) -> Iterator[str]:
@@ -159,24 +116,54 @@ def _usage(address: str, data: DataConfig, *, has_links: bool) -> Iterator[str]:
     )
 
 
-def _scores(scores: Sequence[RecordedScore]) -> Iterator[str]:
-    """The table of scores, if there are any."""
-    if not scores:
-        return
-    yield "## Scores"
-    rows = [
-        [
-            f"{_code(score.text)}{' (validation)' if score.is_validation else ''}",
-            f"{_plain(score.metric)} {score.value:.2f}",
-            "" if score.interval is None else f"{score.interval[0]:.2f} to {score.interval[1]:.2f}",
-            _plain(score.way),
-            _code(score.signature) if score.signature else "",
-        ]
-        for score in scores
-    ]
-    yield _table(["text", "score", "95 % interval", "by", "sacreBLEU signature"], rows)
-    if any(score.is_validation for score in scores):
-        yield "The validation text chose the weights, so its scores are optimistic."
+def recorded_scores(folder: Path, recipe: Recipe) -> list[list[str]]:
+    """A row for each score that a model folder records: text, score, interval and signature.
+
+    Scores of test texts are those of `scores.json`, to which the user wrote what `nmt evaluate MODEL --json` prints; then come
+    those of the best validation in `metrics.jsonl`. Raises DataError if a file is damaged.
+    """
+    path = folder / SCORES
+    try:
+        rows = list(_evaluated(parse_json(read_bounded(path)))) if path.is_file() else []
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        raise DataError(f"{path} is damaged: it must hold what `nmt evaluate MODEL --json` writes.") from None
+    try:
+        return [*rows, *_validated(best_validation(read_validations(folder)) or {}, recipe)]
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        message = f"{folder / METRICS} is damaged: the best validation must have a number for each metric."
+        raise DataError(message) from None
+
+
+def _evaluated(content: dict[str, Any]) -> Iterator[list[str]]:
+    """The scores in the output of `nmt evaluate --json`: of each text if there are several, without their means."""
+    for result in content.get("texts", [content]):
+        languages = f" ({'-'.join(result['languages'])})" if "texts" in content else ""
+        text = _code(str(result["text"]) + languages)
+        for score in result["scores"]:
+            mean, margin = score["mean"], score["margin"]
+            interval = "" if margin is None else f"{_figure(mean - margin)} to {_figure(mean + margin)}"
+            yield [text, f"{_plain(score['metric'])} {_figure(score['score'])}", interval, _code(score["signature"])]
+        if errors := result.get("alignment"):
+            interval = " to ".join(_figure(100 * end) for end in errors["interval"] or ())
+            yield [text, f"AER {_figure(100 * errors['aer'])}", interval, ""]
+
+
+def _validated(record: dict[str, Any], recipe: Recipe) -> Iterator[list[str]]:
+    """The scores of the best validation."""
+    beam_size = recipe.training.validation.beam_size
+    way = "greedy" if beam_size == 1 else f"beam {beam_size}"
+    for key, metric in VALIDATION_SCORES.items():
+        signature = record.get("signatures", {}).get(key)
+        if key in record and signature:
+            text = f"{_code(text_name(recipe.data.valid))} (validation, {way})"
+            yield [text, f"{metric} {_figure(record[key])}", "", _code(signature)]
+
+
+def _figure(score: float) -> str:
+    """A score with two digits. Raises ValueError if it is not finite."""
+    if not math.isfinite(score):
+        raise ValueError("a score is a finite number")
+    return f"{score:.2f}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

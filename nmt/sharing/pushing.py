@@ -12,7 +12,7 @@ from nmt.bundle.hub import PREFIX, calling_hub
 from nmt.bundle.places import CARD
 from nmt.errors import UsageError
 from nmt.runtime.arguments import as_path
-from nmt.sharing.shared_files import SharedModel, license_in
+from nmt.sharing.exporting import SharedModel, license_in
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from nmt.plotting.curves import read_curves
 from nmt.recipe import Recipe
 from nmt.runtime import json_files
 from nmt.runtime.json_files import parse_json, read_bounded, read_records
-from nmt.sharing.recorded_scores import recorded_scores
+from nmt.sharing.card import recorded_scores
 from nmt.training.checkpoint import STATE, load_state
 from nmt.training.data_file import load_data_description
 from nmt.training.log import METRICS, read_validations
@@ -35,7 +35,7 @@ def test_what_is_no_json_of_ours_is_a_value_error(text: str) -> None:
 
 
 @pytest.mark.parametrize("content", [DEEP + "\n", VALID % NUMBER, VALID % "NaN", "\xff\n"])
-@pytest.mark.parametrize("name", ["metrics.jsonl", "scores.json", "data.json", "reproduction.json"])
+@pytest.mark.parametrize("name", ["metrics.jsonl", "scores.json", "data.json"])
 def test_damaged_files_of_a_model_are_a_sentence(name: str, content: str, tmp_path: Path, recipe: Recipe) -> None:
     (tmp_path / name).write_text(content, encoding="latin-1")
     read = load_data_description if name == "data.json" else lambda folder: recorded_scores(folder, recipe)

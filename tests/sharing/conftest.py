@@ -1,13 +1,14 @@
 """A run folder to share, and a hub to share it on."""
 
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
+import huggingface_hub
 import pytest
-from huggingface_hub import constants, file_download
+from huggingface_hub import CommitOperationAdd
 
 from tests.robustness import tiny
-from tests.sharing.hub import TOKEN, Hub, serving
 
 DATA = """{"nmt": "0.1.0",
 "train": {"locator": "multi30k/train", "lines": 29000, "fingerprint": "0123abcd", "kept": 28990, "removed": {"duplicates": 10}},
@@ -37,17 +38,78 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
+@dataclass
+class Repository:
+    """A model on the hub: its versions, each with all its files."""
+
+    private: bool = False
+    commits: list[dict[str, bytes]] = field(default_factory=lambda: [{".gitattributes": b""}])
+
+    def add(self, files: dict[str, bytes]) -> None:
+        """Commit more or other files."""
+        self.commits.append({**self.commits[-1], **files})
+
+
+@dataclass
+class Hub:
+    """What nmt calls of huggingface_hub, over repositories in memory."""
+
+    folder: Path
+    repositories: dict[str, Repository] = field(default_factory=dict)
+    error: Exception | None = None
+    """Raised by every call."""
+
+    endpoint = "https://hub"
+
+    def _find(self, name: str) -> Repository:
+        if self.error is not None:
+            raise self.error
+        if name not in self.repositories:
+            raise OSError(f"404 Client Error.\n\nRepository Not Found for {name}.")
+        return self.repositories[name]
+
+    def create_repo(self, name: str, *, private: bool | None, exist_ok: bool) -> None:
+        assert exist_ok
+        if self.error is None:
+            self.repositories.setdefault(name, Repository(private=bool(private)))
+
+    def model_info(self, name: str) -> SimpleNamespace:
+        repository = self._find(name)
+        siblings = [SimpleNamespace(rfilename=path) for path in repository.commits[-1]]
+        return SimpleNamespace(sha=f"{len(repository.commits)}", private=repository.private, siblings=siblings)
+
+    def hf_hub_download(self, name: str, path: str, *, revision: str) -> str:
+        return f"{self.snapshot_download(name, revision=revision, allow_patterns=[path])}/{path}"
+
+    def create_commit(
+        self, name: str, operations: list[CommitOperationAdd], *, commit_message: str, parent_commit: str
+    ) -> SimpleNamespace:
+        repository = self._find(name)
+        assert commit_message
+        if parent_commit != str(len(repository.commits)):
+            raise OSError("412 Client Error: A commit has happened since. Please refresh and try again.")
+        files = {}
+        for operation in operations:
+            with operation.as_file() as file:
+                files[operation.path_in_repo] = file.read()
+        if {**repository.commits[-1], **files} != repository.commits[-1]:
+            repository.add(files)
+        return SimpleNamespace(oid=str(len(repository.commits)))
+
+    def snapshot_download(self, name: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+        commits = self._find(name).commits
+        version = len(commits) if revision is None else int(revision)
+        folder = self.folder / name / str(version)
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in commits[version - 1].keys() & set(allow_patterns):
+            (folder / path).write_bytes(commits[version - 1][path])
+        return str(folder)
+
+
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A hub on this machine, which huggingface_hub uses with a cache of its own."""
-    with serving() as server:
-        monkeypatch.setattr(constants, "ENDPOINT", server.address)
-        template = server.address + "/{repo_id}/resolve/{revision}/{filename}"
-        for module in (constants, file_download):  # early versions have a copy
-            monkeypatch.setattr(module, "HUGGINGFACE_CO_URL_TEMPLATE", template, raising=False)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no-token"))
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # the stand-in speaks the protocol without it
-        monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        yield server
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """A hub in memory; what it does not have of the calls' arguments, huggingface_hub refuses too."""
+    hub = Hub(tmp_path / "hub-cache")
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda library_name, library_version: hub)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", hub.snapshot_download)
+    return hub

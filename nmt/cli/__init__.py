@@ -24,11 +24,11 @@ from nmt.cli.shortlisting import shortlist
 from nmt.cli.training import average, train
 from nmt.cli.translating import translate
 
-SPINS = "10000"
-"""How often an OpenMP thread of libgomp looks for work before it sleeps, a fraction of a millisecond.
+SPINS = "1000"
+"""How often an OpenMP thread of libgomp looks for work before it sleeps, some microseconds.
 
-Its default of 300,000 keeps cores from other processes for milliseconds: beside one busy process, training on two cores falls to a
-quarter of its speed.
+Its default of 300,000 keeps cores from other processes for milliseconds: beside one busy process, training on two cores falls to
+a quarter of its speed and less. On a quiet machine it is hardly faster.
 """
 _USE, _INSPECT = "Training, translation and alignment", "Recipes, models and corpora"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import typer
-from draw import FILTERS, LATENT, SIDE, STEPS, Draw, Drawing, choose_window
+from draw import FILTERS, LATENT, SIDE, STEPS, Draw, choose_window
 from torch.distributions import Bernoulli, Normal, kl_divergence
 from typer.testing import CliRunner
 
@@ -35,11 +35,6 @@ def test_a_window_has_the_filters_of_the_paper() -> None:
             assert torch.allclose(bank[row, 0], torch.from_numpy(filters(center, distance, np.exp(variance))).float())
         assert window.intensity[row].item() == pytest.approx(np.exp(intensity))
         assert window.box[row].tolist() == pytest.approx([*centers, distance * (FILTERS - 1)], rel=1e-5)
-
-
-def test_a_window_of_zeros_spans_the_picture() -> None:
-    x, y, side = choose_window(torch.zeros(1, 5)).box[0].tolist()
-    assert (x - side / 2, x + side / 2) == (y - side / 2, y + side / 2) == (1, SIDE)
 
 
 def test_reading_and_writing_look_through_the_window() -> None:
@@ -78,21 +73,6 @@ def test_an_invented_picture_reads_nothing_and_costs_nothing() -> None:
     assert drawing.divergence.tolist() == [0, 0]
 
 
-def test_each_step_adds_to_the_canvas() -> None:
-    torch.manual_seed(1)
-    model, strokes = Draw(), list[torch.Tensor]()
-    model.stroke.register_forward_hook(lambda _module, _inputs, output: strokes.append(output))
-    drawing: Drawing = model(draw.draw_pictures(2, np.random.default_rng(1)), 2)
-    assert len(drawing.canvases) == STEPS + 1
-    assert torch.equal(drawing.canvases[0], model.blank.expand(2, 3, SIDE, SIDE))
-    for windows, stroke, before, after in zip(
-        drawing.windows, strokes, drawing.canvases[:-1], drawing.canvases[1:], strict=True
-    ):
-        assert list(windows) == ["read", "written"]
-        window, patch = windows["written"], stroke.view(2, 3, FILTERS, FILTERS)
-        assert torch.allclose(after - before, window.rows.mT @ patch @ window.columns / window.intensity, atol=1e-5)
-
-
 def test_the_bound_falls() -> None:
     torch.manual_seed(1)
     model, pictures = Draw(), draw.draw_pictures(64, np.random.default_rng(2))
@@ -113,11 +93,7 @@ def test_the_program_prints_the_bound_and_draws(tmp_path: Path, monkeypatch: pyt
     program.command()(draw.main)
     ended = CliRunner().invoke(program, ["--updates", "1", "--picture"])
     assert ended.exit_code == 0
-    figures = re.fullmatch(
-        r"At most ([\d.]+) nats per picture: ([\d.]+) for colors \(a copy: ([\d.]+)\), KL ([\d.]+)\.\n", ended.stdout
-    )
-    assert figures
-    total, colors, copy, divergence = map(float, figures.groups())
+    total, colors, copy, divergence = map(float, re.findall(r"\d+\.\d+", ended.stdout))
     assert total == pytest.approx(colors + divergence, abs=0.11)
     assert copy < colors
     assert (tmp_path / "drawing.png").read_bytes().startswith(b"\x89PNG")

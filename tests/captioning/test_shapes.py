@@ -136,19 +136,6 @@ def test_search_scores_captions_as_forced_decoding_does(trained: Captioner, is_p
         assert torch.allclose(forced.alignment[0], best.alignment, atol=1e-4)
 
 
-def test_the_report_has_scores_and_what_can_be_drawn(trained: Captioner, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn = scenes(5)
-    pictures = shapes.report(trained, "some", drawn)
-    first, second = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(
-        r"some: exact match [\d.]+%, weight of nouns on their shapes [\d.]+% \(uniform [\d.]+%\)", first
-    )
-    assert re.match(r"BLEU +[\d.]+ ± [\d.]+  nrefs:1\|", second)
-    for picture, scene in zip(pictures, drawn, strict=True):
-        assert picture.pixels is scene.pixels
-        assert picture.weights.shape == (len(picture.words), GRID, GRID)
-
-
 RESULT = re.compile(
     r": exact match ([\d.]+)%, weight of nouns on their shapes ([\d.]+)% \(uniform ([\d.]+)%\)\nBLEU +([\d.]+)"
 )

@@ -73,20 +73,6 @@ def test_a_text_is_read_alike_alone_and_beside_a_longer_one(attention: str) -> N
     assert torch.allclose(weights.sum(-1), torch.tensor(float(attention != "last")))
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-def test_padding_that_is_not_masked_is_read(attention: str) -> None:
-    model = classifier(attention, masked=False)
-    probabilities, weights = predict(model, IDS)
-    assert (probabilities[1:] - predict(model, IDS[1:, :2])[0]).abs().max() > 1e-4
-    if attention != "last":
-        assert (weights[1] > 0).all()
-
-
-def test_a_mean_gives_each_word_the_same_weight() -> None:
-    _, weights = predict(classifier("mean"), IDS)
-    assert torch.allclose(weights[:, 0], torch.tensor([[0.2] * 5, [0.5, 0.5, 0, 0, 0]]))
-
-
 def test_unknown_words_and_empty_texts_have_an_id() -> None:
     assert encode([["a", "x"], []], WORDS).tolist() == [[2, UNKNOWN], [UNKNOWN, PADDING]]
     assert encode_sentences([[], [["a"], ["b"]]], WORDS).tolist() == [[[UNKNOWN], [PADDING]], [[2], [3]]]

@@ -3,10 +3,8 @@
 import csv
 import gzip
 import random
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean, stdev
 
 import pytest
 from csv_labels import main
@@ -115,16 +113,6 @@ def test_documents_are_read_by_their_sentences(run: Inside, tmp_path: Path) -> N
     assert run("--load", kept, "--classify", new) == (output, "")
 
 
-def test_several_seeds_give_a_mean_and_an_interval(run: Inside, sentiment: Path) -> None:
-    output, _ = run(sentiment, "--text", "review", "--label", "sentiment", "--epochs", 2, "--seeds", 3)
-    found = re.search(r"Right over 3 seeds: ([\d.]+)% ± ([\d.]+)% \(two standard errors\); each: (.+)\.", output)
-    assert found
-    shares = [float(share.removesuffix("%")) for share in found[3].split(" ")]
-    assert len(shares) == 3
-    assert float(found[1]) == pytest.approx(mean(shares), abs=0.1)
-    assert float(found[2]) == pytest.approx(2 * stdev(shares) / 3**0.5, abs=0.1)
-
-
 def test_several_columns_are_labels_of_which_a_text_has_any(run: Inside, tmp_path: Path) -> None:
     author = random.Random(2)
     marks = [(author.random() < 0.5, author.random() < 0.5) for _ in range(400)]
@@ -135,48 +123,32 @@ def test_several_columns_are_labels_of_which_a_text_has_any(run: Inside, tmp_pat
     assert all(float(figure) > 0.95 for row in cells(output) for figure in row[2:])
 
 
-def test_a_wrong_table_is_one_sentence(run: Inside, sentiment: Path, tmp_path: Path) -> None:
-    def fails(table: Path, text: str = "review", *labels: str) -> str:
-        return run.sentence(table, "--text", text, *(f"--label={name}" for name in labels or ["sentiment"]))
-
-    def written(name: str, content: bytes) -> Path:
-        (tmp_path / name).write_bytes(content)
-        return tmp_path / name
-
-    alike = write(tmp_path / "alike.csv", ("review", "sentiment"), [("a film", "good")] * 30)
-    few = write(tmp_path / "few.csv", ("review", "sentiment"), [("a film", "good"), ("a plot", "bad")])
-    needs = f"{sentiment}, line 1: needs the columns comment and sentiment, but has id, review, sentiment."
-    assert fails(sentiment, "comment") == needs
-    assert fails(written("empty.csv", b"")).startswith(f"{tmp_path}/empty.csv has 0 texts with labels")
-    assert fails(written("lost.csv", b"review,sentiment\na,b\nc\n")) == (
-        f"{tmp_path}/lost.csv, line 3: the number of columns is 1, but 2 in the first line."
-    )
-    assert fails(tmp_path / "none.csv") == f"There is no file {tmp_path}/none.csv."
-    assert fails(written("latin.csv", b"review,sentiment\n\xe9t\xe9,good\n")) == (
-        f"{tmp_path}/latin.csv, line 2: not valid UTF-8 (byte 0xE9)."
-    )
-    assert fails(alike) == "Column 'sentiment' holds only 'good', so there is nothing to learn."
-    assert fails(few) == f"{few} has 2 texts with labels, but training needs at least 20."
-    assert fails(sentiment, "review", "id") == "Column 'id' has 400 classes in 400 texts, too many to learn."
-    assert fails(sentiment, "review", "id", "sentiment").startswith(
-        "Several label columns must hold 0 or 1, but one of them"
-    )
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "There is no file"),
+        (b"", "table.csv has 0 texts with labels"),
+        (b"id,text\n1,a\n", "table.csv, line 1: needs the columns text and label, but has id, text."),
+        (b"text,label\na,b\nc\n", "table.csv, line 3: the number of columns is 1, but 2 in the first line."),
+        (b"text,label\n\xe9t\xe9,good\n", "table.csv, line 2: not valid UTF-8 (byte 0xE9)."),
+        (b"text,label\na,good\nb,bad\n", "has 2 texts with labels, but training needs at least 20."),
+        (b"text,label\n" + b"a film,good\n" * 30, "holds only 'good', so there is nothing to learn."),
+        (b"text,label\n" + b"".join(b"a,%d\n" % n for n in range(400)), "has 400 classes in 400 texts, too many"),
+    ],
+)
+def test_a_wrong_table_is_one_message(run: Inside, tmp_path: Path, content: bytes | None, problem: str) -> None:
+    if content is not None:
+        (tmp_path / "table.csv").write_bytes(content)
+    assert problem in run.sentence(tmp_path / "table.csv", "--text", "text", "--label", "label")
 
 
-def test_a_command_without_columns_is_refused(run: Inside, sentiment: Path) -> None:
-    cases: list[tuple[list[object], str]] = [
-        ([sentiment, "--text", "review"], "the following arguments are required: --label"),
-        (["--label", "sentiment"], "the following arguments are required: table, --text"),
+def test_options_that_do_not_fit_are_refused(run: Inside, sentiment: Path) -> None:
+    for options, problem in (
         (["--load", "x.pt"], "--load classifies the lines of --classify, without a table"),
-        (
-            [sentiment, "--text", "a", "--label", "b", "--encoder", "none", "--attention", "last"],
-            "choose another one for --encoder none",
-        ),
         ([sentiment, "--text", "a", "--label", "b", "--save", "no/such"], "--save: there is no folder no"),
-    ]
-    for options, sentence in cases:
+    ):
         _, errors = run(*options, status=2)
-        assert errors.splitlines()[-1].endswith(sentence)
+        assert errors.splitlines()[-1].endswith(problem)
 
 
 def test_words_are_known_without_capitals_and_outer_punctuation() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.model.bridge import Bridge
-from nmt.model.cells import build_cell, orthogonal_per_gate_
+from nmt.model.cells import build_cell
 from nmt.model.dropout import Dropout, WordDropout
 from nmt.model.encoder import Encoder, EncoderOutput
 from nmt.model.readout import LexicalReadout, Readout, build_readout
@@ -65,35 +65,6 @@ def test_a_cell_follows_its_equation(kind: recipe.Cell, layer_norm: bool) -> Non
         np.testing.assert_allclose(new_s[row].detach(), expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["gru", "lstm"])
-def test_a_cell_agrees_with_pytorch(kind: recipe.Cell) -> None:
-    ours = randomized(build_cell(kind, 3))
-    theirs = (nn.GRUCell if kind == "gru" else nn.LSTMCell)(4, 3).double()
-    theirs.load_state_dict({**theirs.state_dict(), "weight_hh": ours.recurrent.weight, "bias_hh": ours.recurrent.bias})
-    x, s, c = doubles(2, 4), doubles(2, 3), doubles(2, 3)
-    expected = theirs(x, s) if kind == "gru" else theirs(x, (s, c))[0]
-    projected = nn.functional.linear(x, theirs.weight_ih, theirs.bias_ih)
-    torch.testing.assert_close(ours(projected, s, c)[0], expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", CELLS)
-def test_layer_norm_makes_a_cell_invariant_to_scale_and_shift_of_its_input(kind: recipe.Cell) -> None:
-    cell = randomized(build_cell(kind, 3, layer_norm=True))
-    projected, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
-    torch.testing.assert_close(cell(100 * projected + 7, s, c)[0], cell(100 * projected, s, c)[0], rtol=0, atol=1e-9)
-    torch.testing.assert_close(
-        cell(100 * projected, s, c)[0], cell(projected, s, c)[0], rtol=0, atol=1e-3
-    )  # up to epsilon
-
-
-@pytest.mark.parametrize("gates", [3, 4])
-def test_every_gate_starts_orthogonal(gates: int) -> None:
-    weight = torch.empty(gates * 5, 5)
-    orthogonal_per_gate_(weight)
-    for block in weight.split(5):
-        torch.testing.assert_close(block @ block.T, torch.eye(5), rtol=0, atol=1e-5)
-
-
 # --- encoder ------------------------------------------------------------------------------------------------------
 
 
@@ -134,37 +105,6 @@ def test_annotations_and_final_states_follow_the_equations(kind: dict[str, Any])
             np.testing.assert_allclose(encoded.cell[row], cells, rtol=0, atol=1e-10)
     assert (encoded.annotations[~mask] == 0).all()
     assert (encoded.cell is not None) == keeps_cells
-
-
-@pytest.mark.parametrize(("direction", "layer_norm"), list(product(DIRECTIONS, (False, True))))
-def test_returning_the_cells_changes_nothing_else(direction: str, layer_norm: bool) -> None:
-    kind = {**STACK, "cell": "lstm", "layers": 2, "direction": direction, "layer_norm": layer_norm}
-    embedded, mask = doubles(3, 4, 3), torch.arange(4).unsqueeze(0) < torch.tensor([[4], [1], [3]])
-    with torch.no_grad():
-        with_cells, without = (encoder_of(kind, keeps_cells=keeps)(embedded, mask) for keeps in (True, False))
-    assert without.cell is None
-    torch.testing.assert_close(with_cells.annotations, without.annotations, rtol=0, atol=1e-12)
-    torch.testing.assert_close(with_cells.final, without.final, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(("cell", "layer_norm"), list(product(CELLS, (False, True))))
-def test_a_reversed_encoder_is_a_forward_one_on_the_reversed_sentence(cell: str, layer_norm: bool) -> None:
-    kind = {**STACK, "cell": cell, "layers": 2, "layer_norm": layer_norm, "residual": True}
-    backward, forward = (
-        encoder_of({**kind, "direction": direction}, keeps_cells=cell == "lstm")
-        for direction in ("reversed", "forward")
-    )
-    weights = backward.state_dict()
-    forward.load_state_dict({name.replace("leftward", "rightward"): value for name, value in weights.items()})
-    sentence = doubles(1, 4, 3)
-    padded = torch.cat([sentence, doubles(1, 2, 3)], 1)
-    with torch.no_grad():
-        ours = backward(padded, torch.arange(6).unsqueeze(0) < 4)
-        theirs = forward(sentence.flip(1), torch.ones(1, 4, dtype=torch.bool))
-    torch.testing.assert_close(ours.annotations[:, :4], theirs.annotations.flip(1), rtol=0, atol=1e-12)
-    torch.testing.assert_close(ours.final, theirs.final, rtol=0, atol=1e-12)
-    if cell == "lstm":
-        torch.testing.assert_close(ours.cell, theirs.cell, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind["layers"] == 2])
@@ -245,13 +185,6 @@ def test_dropout_keeps_the_expected_value(variational: bool) -> None:
     dropped = Dropout(0.25, variational=variational)(torch.ones(200, 2, 100))
     assert sorted(dropped.unique().tolist()) == [0.0, pytest.approx(4 / 3)]
     assert dropped.mean().item() == pytest.approx(1, abs=0.02)
-
-
-@pytest.mark.parametrize("rate", [0.001, 0.3, 0.9])
-def test_the_rate_is_the_share_of_dropped_values(rate: float) -> None:
-    torch.manual_seed(1)
-    dropped = Dropout(rate, variational=False)(torch.ones(50, 41, 101)) == 0
-    assert dropped.double().mean().item() == pytest.approx(rate, abs=5 * (rate * (1 - rate) / dropped.numel()) ** 0.5)
 
 
 def test_variational_dropout_has_one_mask_per_sentence_and_plain_dropout_one_per_position() -> None:

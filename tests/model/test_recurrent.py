@@ -215,22 +215,6 @@ def test_coverage_is_the_sum_of_the_weights(switch: str, order: str) -> None:
         assert_close(decoded.alignment.sum(2), torch.ones(3, 5, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_state_has_coverage_only_for_scores_that_read_it(order: str) -> None:
-    assert decode(build(small(order=order)), random_batch([5, 3], [1, 1])).state.coverage is None
-
-
-def test_coverage_changes_the_weights() -> None:
-    model, batch, rows = build(small(coverage=True)), random_batch([5, 3], [1, 1]), torch.arange(2)
-    with torch.no_grad():
-        memory = model.encode(batch.source, batch.source_mask)
-        fresh = model.start(memory)
-        assert fresh.coverage is not None
-        covered = replace(fresh, coverage=fresh.coverage + torch.tensor([1.0, 0.0, 2.0, 0.0, 0.0]))
-        weights = [model.step(batch.target_in[:, 0], state, memory, rows).weights for state in (fresh, covered)]
-    assert not torch.equal(*weights)
-
-
 # --- gradients ----------------------------------------------------------------------------------------------------
 
 
@@ -275,14 +259,6 @@ def test_tied_weights_share_one_storage_and_count_once() -> None:
     free = build(small(tie="none"))
     tables = (free.output, free.source_embedding, free.target_embedding)
     assert len({table.weight.data_ptr() for table in tables}) == 3
-
-
-def test_tied_weights_stay_tied_through_an_update() -> None:
-    model = build(small(tie="all")).train()
-    model(random_batch([5, 3], [4, 2])).loss.backward()
-    torch.optim.SGD(model.parameters(), lr=0.1).step()
-    assert torch.equal(model.output.weight, model.source_embedding.weight)
-    assert torch.equal(model.output.weight, model.target_embedding.weight)
 
 
 def test_the_seed_determines_every_initial_weight() -> None:
@@ -348,12 +324,6 @@ def test_dropout_between_layers_acts_in_the_encoder_and_not_below_its_first_laye
         plain, dropped = model.encoder.eval()(embedded, mask), model.encoder.train()(embedded, mask)
     assert torch.equal(plain.final[:, 0], dropped.final[:, 0])
     assert not torch.equal(plain.final[:, 1], dropped.final[:, 1])
-
-
-def test_a_single_layer_has_no_dropout_between_layers() -> None:
-    model = build(small(annotation=16, dropout=dict.fromkeys(DROPOUTS, 0.0) | {"layers": 0.9}))
-    batch = random_batch([5, 3], [4, 4])
-    assert torch.equal(token_log_probs(model.train(), batch), token_log_probs(model.eval(), batch))
 
 
 @pytest.mark.parametrize("order", ORDERS)

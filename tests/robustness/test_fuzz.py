@@ -317,7 +317,6 @@ def test_tables(tmp_path: Path, content: bytes, kind: str) -> None:
         assert not any("\n" in side for pair in corpus.pairs() for side in pair)
 
 
-@pytest.fixture(scope="module")
 def parquet() -> bytes:
     import pyarrow.parquet
 
@@ -326,15 +325,8 @@ def parquet() -> bytes:
     return stream.getvalue()
 
 
-@tiny.tries(8)
-@given(data=st.data())
-def test_parquet_tables(tmp_path: Path, parquet: bytes, data: st.DataObject) -> None:
-    path = tmp_path / "table.parquet"
-    path.write_bytes(data.draw(changed(parquet)))
-    sentence_or(lambda: load_corpus(str(path), source="en", target="de"))
-
-
 BOTH_SIDES: dict[str, bytes] = {
+    "parquet": parquet(),
     "tmx": b"""<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx version="1.4"><body><tu><tuv xml:lang="en"><seg>a
 <ph>x<sub>y</sub></ph></seg></tuv><tuv lang="DE-at"><seg>b</seg></tuv></tu></body></tmx>""",
     "xlf": b"""<xliff srcLang="en" trgLang="de"><file source-language="en"><unit><segment><source>a</source><target>b</target>
@@ -343,13 +335,13 @@ BOTH_SIDES: dict[str, bytes] = {
 }
 
 
-@tiny.tries(20)
+@tiny.tries(25)
 @given(data=st.data(), kind=st.sampled_from([*BOTH_SIDES]))
 def test_files_with_both_sides(tmp_path: Path, data: st.DataObject, kind: str) -> None:
     path = tmp_path / f"text.{kind}"
     path.write_bytes(data.draw(changed(BOTH_SIDES[kind]) | st.binary(max_size=40)))
     corpus = sentence_or(lambda: load_corpus(path, source="en", target="de"))
-    if corpus is not None:
+    if corpus is not None and kind != "parquet":  # a cell may hold any text
         assert not any("\n" in side for pair in corpus.pairs() for side in pair)
 
 

@@ -43,15 +43,7 @@ class TranslationHypothesis(Hypothesis):
     @classmethod
     def of(cls, hypothesis: Hypothesis, *, text: str, alignment: Float[Tensor, "T S"]) -> TranslationHypothesis:
         """Add the text to a hypothesis of the search, and replace its alignment."""
-        return cls(
-            ids=hypothesis.ids,
-            score=hypothesis.score,
-            log_probability=hypothesis.log_probability,
-            token_log_probs=hypothesis.token_log_probs,
-            alignment=alignment,
-            finished=hypothesis.finished,
-            text=text,
-        )
+        return cls(**{**vars(hypothesis), "alignment": alignment, "text": text})
 
 
 @dataclass(frozen=True)

@@ -88,16 +88,13 @@ def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
     """The training and validation lines of the file."""
     for number, entry in read_records(path):
-        where = f"{path}, line {number}"
-        if "kind" not in entry:
-            raise DataError(f"{where}: not an entry of a training log, which is an object with a 'kind'.")
-        if entry["kind"] not in _KINDS:
+        if entry.get("kind") not in _KINDS:
             continue
-        if type(entry.get("update")) is not int:
-            raise DataError(f"{where}: 'update' must be a whole number, but is {entry.get('update')!r}.")
-        for key in ("perplexity", *VALIDATION_SCORES):
-            if not isinstance(entry.get(key, 0.0), int | float | None):
-                raise DataError(f"{where}: '{key}' must be a number, but is {entry[key]!r}.")
+        figures = [entry.get(key, 0.0) for key in ("perplexity", *VALIDATION_SCORES)]
+        if type(entry.get("update")) is not int or not all(
+            isinstance(figure, int | float | None) for figure in figures
+        ):
+            raise DataError(f"{path}, line {number}: an entry must have 'update', and its figures must be numbers.")
         yield entry
 
 

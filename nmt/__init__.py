@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from nmt.plotting.style import Drawing
     from nmt.recipe import Recipe
     from nmt.search.sampling import Sampling
-    from nmt.sharing.exporting import export
-    from nmt.sharing.pushing import Upload, push
+    from nmt.sharing.publishing import Upload, export, push
     from nmt.text.subwords import Subwords
     from nmt.training.auto import load_recipe
     from nmt.training.trainer import TrainingResult, train
@@ -75,16 +74,16 @@ _HOME = {
     "Translation": "nmt.decoding.translator",
     "TranslationHypothesis": "nmt.alignment.translation",
     "Translator": "nmt.decoding.translator",
-    "Upload": "nmt.sharing.pushing",
+    "Upload": "nmt.sharing.publishing",
     "UsageError": "nmt.errors",
     "evaluate": "nmt.comparison.evaluation",
-    "export": "nmt.sharing.exporting",
+    "export": "nmt.sharing.publishing",
     "load": "nmt.decoding.loading",
     "load_corpus": "nmt.data.locators",
     "load_recipe": "nmt.training.auto",
     "plot_alignment": "nmt.plotting.heatmap",
     "plot_importances": "nmt.plotting.importances",
-    "push": "nmt.sharing.pushing",
+    "push": "nmt.sharing.publishing",
     "search": "nmt.search",
     "train": "nmt.training.trainer",
 }

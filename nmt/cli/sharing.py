@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from nmt.cli.options import Model, Quiet, argument, option, set_up
 from nmt.runtime.wording import counted
-
-if TYPE_CHECKING:
-    from nmt.sharing.exporting import SharedModel
-
-_log = logging.getLogger(__name__)
 
 License = Annotated[
     str | None,
@@ -45,13 +38,9 @@ def export(
     README.md of your own in the folder takes its place.
     """
     set_up(quiet=quiet)
-    from nmt.sharing.exporting import SharedModel, check_output
+    from nmt.sharing import publishing
 
-    check_output(output)
-    shared = SharedModel.load(model, license)
-    shared.write(output)
-    _warn(shared)
-    typer.echo(output)
+    typer.echo(publishing.export(model, output, license=license))
 
 
 def push(
@@ -59,7 +48,9 @@ def push(
     name: Annotated[str, argument("owner/name on the hub.", "NAME", default=False)],
     license: License = None,
     private: Annotated[bool, option("Make a private repository.", "", "--private")] = False,
-    replace_card: Annotated[bool, option("Replace the card on the hub.", "", "--replace-card")] = False,
+    replace_card: Annotated[
+        bool, option("Replace a card on the hub that was edited by hand.", "", "--replace-card")
+    ] = False,
     dry_run: Annotated[bool, option("Print the card and the files, and upload nothing.", "", "--dry-run")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -73,40 +64,20 @@ def push(
 
     Needs a token that may write: `hf auth login`, or HF_TOKEN. A repository that is not there is made. All is uploaded in
     one commit: what `nmt export` writes. A README.md in the model folder is the card; without one, nmt writes it. A card on
-    the hub that differs from it stays, unless --replace-card is given. The address of the model is printed.
+    the hub that was edited by hand stays, unless --replace-card is given. The address of the model is printed.
     """
     set_up(quiet=quiet)
-    from nmt.sharing.exporting import SharedModel
-    from nmt.sharing.pushing import check_name, upload
+    from nmt.sharing import publishing
 
-    repository = check_name(name)
-    shared = SharedModel.load(model, license)
-    if dry_run:
-        _warn(shared)
-        _show(shared, repository)
+    if not dry_run:
+        upload = publishing.push(model, name, private=private, license=license, replace_card=replace_card)
+        typer.echo(upload.address)
         return
-    result = upload(shared, repository, private=private, replace_card=replace_card)
-    _warn(replace(shared, license=result.license))
-    if result.keeps_card:
-        _log.warning(
-            "The card on the hub differs from the new one and stays as it is: --replace-card replaces it, --dry-run "
-            "prints the new one."
-        )
-    typer.echo(result.address)
-
-
-def _warn(shared: SharedModel) -> None:
-    for warning in shared.warnings():
-        _log.warning("%s", warning)
-
-
-def _show(shared: SharedModel, repository: str) -> None:
-    """Print the card and the files with their sizes."""
-    from nmt.bundle.places import CARD
-
-    card = shared.card(f"hf:{repository}")
-    sizes = {CARD: len(card.encode()), **{name: path.stat().st_size for name, path in shared.files().items()}}
-    typer.echo(card)
-    for name, size in sizes.items():
-        typer.echo(f"{size:>13,}  {name}")
-    typer.echo(f"{sum(sizes.values()):>13,}  bytes in {counted(len(sizes), 'file')}")
+    repository = publishing.check_name(name)
+    shared = publishing.SharedModel.load(model, license)
+    shared.warn()
+    files = shared.files(f"hf:{repository}")
+    typer.echo(files["README.md"])
+    for file, content in files.items():
+        typer.echo(f"{len(content):>13,}  {file}")
+    typer.echo(f"{sum(map(len, files.values())):>13,}  bytes in {counted(len(files), 'file')}")

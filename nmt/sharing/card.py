@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from nmt.errors import DataError
 from nmt.evaluation.metrics import VALIDATION_SCORES
 from nmt.recipe import DataConfig, Recipe, RecurrentModelConfig, dump_recipe, text_name
 from nmt.runtime.json_files import parse_json, read_bounded
-from nmt.runtime.wording import counted, escaped, listed
-from nmt.sharing.description import describe_network
+from nmt.runtime.wording import escaped, listed
+from nmt.sharing.description import describe_model
 from nmt.text.languages import base_language, find_language, language_name
 from nmt.training.data_file import load_data_description
 from nmt.training.log import METRICS, best_validation, read_validations
@@ -59,17 +60,26 @@ def model_card(bundle: Bundle, folder: Path, license: str | None, address: str) 
         blocks += ["## Scores", _table(["text", "score", "95 % interval", "sacreBLEU signature"], scores)]
         blocks.append("A validation text chose the weights, so its scores are optimistic.")
     blocks += ["## Training text", _table(["corpus", "license"], corpora)]
-    if data is not None:
-        rows = [
-            ["training", _plain(str(data.train.report(recipe.data.filters))), _code(data.train.fingerprint)],
-            ["validation", counted(data.valid.lines, "pair"), _code(data.valid.fingerprint)],
-        ]
-        blocks.append(_table(["text", "pairs", "fingerprint of all pairs"], rows))
-    settings = [[key, _plain(value)] for key, value in describe_network(bundle).items()]
+    description = [[key, _plain(value)] for key, value in describe_model(bundle, data).items()]
     yaml = f"```yaml\n{dump_recipe(recipe).rstrip()}\n```"
-    blocks += ["## Model", _table(["setting", "value"], settings)]
+    blocks += ["## Model", _table(["setting", "value"], description)]
     blocks.append(f"<details>\n<summary>The whole recipe</summary>\n\n{yaml}\n\n</details>")
-    return "\n\n".join(blocks) + "\n"
+    card = "\n\n".join(blocks) + "\n\n"
+    return f"{card}<!-- written by nmt, sha256 of the text above: {sha256(card.encode()).hexdigest()} -->\n"
+
+
+def is_written_by_nmt(card: str) -> bool:
+    """Whether a card is as `model_card` wrote it: the digest in its last line fits the text above."""
+    text, _, digest = card.rpartition("<!-- written by nmt, sha256 of the text above: ")
+    return digest.strip() == f"{sha256(text.encode()).hexdigest()} -->"
+
+
+def license_in(card: str) -> str | None:
+    """The license that a card names; None if it names none."""
+    from huggingface_hub import ModelCard  # reading a model needs none of it
+
+    license = ModelCard(card, ignore_metadata_errors=True).data.get("license")
+    return license if isinstance(license, str) else None
 
 
 def describe_corpus(locator: str) -> tuple[str, str]:

@@ -34,15 +34,11 @@ def describe_model(bundle: Bundle, data: DataDescription | None) -> dict[str, st
     if (guide := training.guided_alignment) is not None:
         decay = "" if guide.decay == 1 else f", times {guide.decay:g} every epoch"
         rows["guided by links"] = f"{guide.links}, weight {guide.weight:g}{decay}"
-    return {**rows, **describe_network(bundle)}
-
-
-def describe_network(bundle: Bundle) -> dict[str, str]:
-    """Subwords, layers, parameters and search of a model."""
-    recipe, model = bundle.recipe, bundle.recipe.model
+    model = recipe.model
     scaled = "" if model.embedding_scale == 1 else f", times {model.embedding_scale:g}"
     subwords = f"{len(bundle.source):,}" + (" joint" if recipe.subwords.joint else f" + {len(bundle.target):,}")
     return {
+        **rows,
         "subwords": f"{subwords} ({recipe.subwords.kind})",
         **_architecture(model),
         "embedding": f"{model.embedding}{scaled}, tied: {model.tie}",

@@ -195,7 +195,7 @@ def test_the_card_holds_what_is_known(run: Path, tmp_path: Path) -> None:
     assert "\n# tiny: English to German\n" in text
     assert r"| `multi30k/val` (validation, greedy) | BLEU 31.26 | `nrefs:1\|tok:13a\|version:2.6.0` |" in text
     assert "https://github.com/multi30k/dataset) | non-commercial research and education |" in text
-    assert "`0123abcd`" in text
+    assert "hash 0123abcd |" in text
     metadata: Any = huggingface_hub.ModelCard(text).data
     assert (metadata.language, metadata.library_name, metadata.license) == (["en", "de"], "nmt", None)
     recipe = run / RECIPE
@@ -236,6 +236,6 @@ def test_a_card_says_nothing_that_is_not_known(run: Path, tmp_path: Path) -> Non
     recipe.write_text(recipe.read_text().replace("source: en", "source: src").replace("multi30k/train", "data/a|`b`"))
     text = card(run, tmp_path)
     assert "## Scores" not in text
-    assert "fingerprint" not in text
+    assert "; hash" not in text
     assert "language:\n- de\n" in text
     assert r"| `data/a\|'b'` | not known |" in text

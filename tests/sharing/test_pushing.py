@@ -1,5 +1,6 @@
 """Models on the hub: pushed, loaded, and every way in which that fails."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 import nmt
 from nmt.cli import app
 from nmt.errors import DataError
-from nmt.sharing.exporting import SharedModel
+from nmt.sharing.publishing import SharedModel
 from tests.robustness import tiny
 from tests.sharing.conftest import Hub, Repository
 
@@ -84,9 +85,9 @@ def test_a_change_at_the_same_time_is_not_overwritten(hub: Hub, run: Path, monke
     repository = hub.repositories[NAME] = Repository()
     files = SharedModel.files
 
-    def changed_meanwhile(shared: SharedModel) -> dict[str, Path]:
+    def changed_meanwhile(shared: SharedModel, address: str) -> dict[str, bytes]:
         repository.add({"README.md": b"by a colleague"})
-        return files(shared)
+        return files(shared, address)
 
     monkeypatch.setattr(SharedModel, "files", changed_meanwhile)
     with pytest.raises(DataError, match=r"Cannot upload to ann/mine: .*412"):
@@ -129,25 +130,30 @@ def card(hub: Hub) -> str:
     return hub.repositories[NAME].commits[-1]["README.md"].decode()
 
 
-def test_a_card_on_the_hub_that_differs_stays_until_it_shall_be_replaced(
+def test_a_card_on_the_hub_is_written_anew_unless_it_was_edited(
     hub: Hub, run: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    def retrain(bleu: str) -> None:
+        log = run / "metrics.jsonl"
+        log.write_text(re.sub(r'"bleu": [\d.]+', f'"bleu": {bleu}', log.read_text()))
+
     nmt.push(run, NAME, license="mit")
-    assert not nmt.push(run, NAME).keeps_card  # the license is that of the card there
-    edited = card(hub).replace("## Use", "## How we use it")
-    hub.repositories[NAME].add({"README.md": edited.encode()})
-    log = run / "metrics.jsonl"
-    log.write_text(log.read_text().replace("31.256", "32.5"))
-    assert command(capsys, "push", run, NAME) == (0, f"https://hub/{NAME}\n", "")
-    [warning] = caplog.messages
-    assert warning.startswith(
-        "The card on the hub differs from the new one and stays as it is: --replace-card replaces"
-    )
-    assert card(hub) == edited
-    assert command(capsys, "push", run, NAME, "--replace-card") == (0, f"https://hub/{NAME}\n", "")
-    assert "## Use" in card(hub)
+    retrain("32.5")
+    assert not nmt.push(run, NAME).keeps_card
     assert "BLEU 32.50" in card(hub)
-    assert "license: mit" in card(hub)
+    assert "license: mit" in card(hub)  # as in the card that was there
+    assert caplog.messages == []
+    retrain("33.5")
+    for edited in (card(hub).replace("## Use", "## How we use it"), card(hub) + "More.\n", "By hand."):
+        caplog.clear()
+        hub.repositories[NAME].add({"README.md": edited.encode()})
+        assert command(capsys, "push", run, NAME) == (0, f"https://hub/{NAME}\n", "")
+        assert caplog.messages[-1].startswith(
+            "The card on the hub was edited by hand and stays as it is: --replace-card"
+        )
+        assert card(hub) == edited
+    assert command(capsys, "push", run, NAME, "--replace-card") == (0, f"https://hub/{NAME}\n", "")
+    assert "BLEU 33.50" in card(hub)
 
 
 def test_a_card_of_ones_own_is_used_as_it_is(hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,12 +25,6 @@ def test_a_saved_aligner_links_as_before(tmp_path: Path) -> None:
     assert (loaded.lines, loaded.splits) == (aligner.lines, aligner.splits)
 
 
-def test_a_text_without_spaces_stays_one(tmp_path: Path) -> None:
-    text = [("red dog", "\u72ac\u8d64"), ("dog", "\u72ac"), ("red", "\u8d64")] * 20
-    save_aligner(HMMAligner.learn(text), tmp_path / "links")
-    assert next(load_aligner(tmp_path / "links").links([("dog red", "\u8d64\u72ac")])) == {(0, 1), (1, 0)}
-
-
 def test_another_file_is_no_aligner(tmp_path: Path) -> None:
     save_tensors({"keys": torch.zeros(2)}, tmp_path / "other")
     with pytest.raises(DataError, match="other is not a word aligner: make one with `nmt links --save FILE`"):

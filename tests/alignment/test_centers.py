@@ -45,13 +45,10 @@ def test_predicted_centers_are_those_of_the_equations(order: str, heads: int, mo
     assert np.ptp(result) > 0.1  # and they move
 
 
-@pytest.mark.parametrize("layers", [2, 3])
-def test_the_state_that_attends_is_asked_in_stacks_with_residual_connections_too(
-    layers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for order in ORDERS:
-        result, expected = predicted(small(window="local-p", order=order, layers=layers, residual=True), monkeypatch)
-        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-10)
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_state_that_attends_is_asked_in_stacks_too(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    result, expected = predicted(small(window="local-p", order=order, layers=3, residual=True), monkeypatch)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-10)
 
 
 def test_monotonic_centers_count_the_steps_to_the_end_mark() -> None:

@@ -67,10 +67,8 @@ def test_a_compressed_file_is_found_by_its_plain_name_too(folder: Path) -> None:
     [
         (LINKS[:-1], "text.align has 5 lines, but .*text has 6 pairs: line n must hold the links of pair n"),
         ([*LINKS, ""], "text.align has 7 lines, but .*text has 6 pairs"),
-        ([], "text.align has 0 lines, but"),
         ([*LINKS[:2], "1:1", *LINKS[3:]], "text.align, line 3: '1:1' is not a link; write i-j"),
         ([*LINKS[:2], "2-1", *LINKS[3:]], "line 3: the link 2-1 lies beyond .* 2 source and 2 target words"),
-        ([*LINKS[:2], "1-2", *LINKS[3:]], "line 3: the link 1-2 lies beyond"),
         ([LINKS[0], "0-0", *LINKS[2:]], "line 2: the link 0-0 lies beyond .* 0 source and 1 target word"),
     ],
 )
@@ -78,11 +76,6 @@ def test_links_that_do_not_fit_the_text_are_refused(folder: Path, lines: list[st
     (folder / "text.align").write_text("".join(f"{line}\n" for line in lines))
     with pytest.raises(DataError, match=sentence):
         load(folder)
-
-
-def test_a_missing_file_is_named(folder: Path) -> None:
-    with pytest.raises(DataError, match=r"Cannot open .*none\.align"):
-        load_links(f"{folder}/none.align", corpus_of(folder), source="en")
 
 
 @pytest.mark.parametrize("tags", [(), ("<T>",)])
@@ -98,14 +91,6 @@ def test_links_count_the_words_of_the_text_as_it_was_read(folder: Path, tags: tu
     expected = [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2]], [[0, 0], [1, 1]]
     shift = len(tags)
     assert [links[row].tolist() for row in (0, 1)] == [[[i + shift, j] for i, j in pairs] for pairs in expected]
-
-
-def test_text_that_is_normalized_alone_keeps_no_break_spaces_within_words(folder: Path) -> None:
-    (folder / "text.en").write_text("the\u00a0dog  barks\n", encoding="utf-8")
-    (folder / "text.de").write_text("der Hund bellt\n")
-    (folder / "text.align").write_text("0-0 0-1 1-2\n")
-    corpus = corpus_of(folder).normalized(Normalizer("none"))
-    assert load_links(f"{folder}/text.align", corpus, source="en")[0].tolist() == [[0, 0], [0, 1], [1, 2]]
 
 
 def test_links_of_words_that_normalization_joins_are_refused(folder: Path) -> None:
@@ -162,8 +147,10 @@ def expected(links: WordLinks, original: int, source: Subwords, target: Subwords
     }
 
 
-@pytest.mark.parametrize(("kind", "size"), [("char", 40), ("word", 16), ("bpe", 45)])
-@pytest.mark.parametrize("filters", [None, FiltersConfig(), FiltersConfig(max_length=16)])
+@pytest.mark.parametrize(
+    ("kind", "size", "filters"),
+    [("char", 40, None), ("word", 16, FiltersConfig()), ("bpe", 45, FiltersConfig(max_length=16))],
+)
 def test_tokens_are_linked_if_their_words_are(
     folder: Path, kind: str, size: int, filters: FiltersConfig | None
 ) -> None:
@@ -218,13 +205,6 @@ def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:
             assert set(map(tuple, results[row].nonzero().tolist())) == expected(
                 links, original, subwords, subwords, pair
             )
-
-
-def test_pairs_without_any_link_make_an_empty_batch_of_links(folder: Path) -> None:
-    subwords = make_subwords()
-    encoded = encode_corpus(corpus_of(folder), subwords, subwords, None)
-    linker = TokenLinks(WordLinks([frozenset()] * 6), encoded, subwords, subwords)
-    assert not linker.of_batch(encoded[[0, 3]], [0, 3]).any()
 
 
 def test_a_word_that_the_tokens_do_not_know_is_linked_to_nothing(folder: Path) -> None:

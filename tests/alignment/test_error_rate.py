@@ -1,7 +1,6 @@
 """The alignment error rate and its interval, against values worked out by hand and against loops."""
 
 import random
-from itertools import pairwise
 
 import pytest
 
@@ -35,21 +34,14 @@ def test_alignment_error_rate_worked_out_by_hand() -> None:
     assert str(rate) == "AER 40.0%  precision 66.7%  recall 50.0%  (3 links, 2 sure, 1 sentence pair)"
 
 
-def test_alignment_error_rate_agrees_with_brute_force_over_a_corpus() -> None:
-    generator = random.Random(3)
-
-    def links(share: float) -> set[tuple[int, int]]:
-        return {(j, i) for j in range(6) for i in range(7) if generator.random() < share}
-
-    predicted, sure, possible = ([links(share) for _ in range(40)] for share in (0.2, 0.1, 0.3))
+def test_alignment_error_rate_agrees_with_counting_cell_by_cell() -> None:
+    predicted, sure, possible = random_text(40)
     a = s = both_sure = both_possible = 0
     for n in range(40):
-        for j in range(6):
-            for i in range(7):
-                in_a, in_s = (j, i) in predicted[n], (j, i) in sure[n]
-                in_p = in_s or (j, i) in possible[n]
-                a, s = a + in_a, s + in_s
-                both_sure, both_possible = both_sure + (in_a and in_s), both_possible + (in_a and in_p)
+        for cell in ((j, i) for j in range(6) for i in range(7)):
+            in_a, in_s = cell in predicted[n], cell in sure[n]
+            a, s, both_sure = a + in_a, s + in_s, both_sure + (in_a and in_s)
+            both_possible += in_a and (in_s or cell in possible[n])
     rate = rate_of(predicted, sure, possible)
     assert rate.aer == pytest.approx(1 - (both_sure + both_possible) / (a + s))
     assert [rate.precision, rate.recall] == pytest.approx([both_possible / a, both_sure / s])
@@ -72,18 +64,7 @@ def test_perfect_empty_and_unequal_alignments() -> None:
         rate_of([], [], [])
 
 
-def test_possible_links_never_make_the_error_larger() -> None:
-    predicted, sure = [{(0, 0), (1, 1), (2, 0)}], [{(0, 0), (1, 2)}]
-    rates = [rate_of(predicted, sure, [p]).aer for p in (set(), {(1, 1)}, {(1, 1), (2, 0)})]
-    assert all(later < earlier for earlier, later in pairwise(rates))
-
-
 # --- its interval -----------------------------------------------------------------------------------------------
-
-
-def test_without_resamples_there_is_no_interval() -> None:
-    assert rate_of(*random_text(3)).interval is None
-    assert rate_of(*random_text(3), bootstrap=1).interval is None
 
 
 def test_the_interval_repeats_holds_the_figure_and_narrows_with_more_sentences() -> None:

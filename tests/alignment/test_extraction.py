@@ -1,7 +1,5 @@
 """Links read off the matrices of one model or of two."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -59,10 +57,10 @@ def test_a_word_aligner_has_its_share_in_the_mean(joining: Mean) -> None:
         assert result.links == {(0, 0), (1, 1)} != extraction.pair(forward, reverse).links
 
 
-@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5])
-def test_a_threshold_out_of_range_is_refused(threshold: float) -> None:
-    with pytest.raises(UsageError, match="must lie above 0 and not above 1"):
-        Extraction(threshold=threshold)
+def test_a_threshold_out_of_range_is_refused() -> None:
+    for threshold in (0.0, 1.5):
+        with pytest.raises(UsageError, match="must lie above 0 and not above 1"):
+            Extraction(threshold=threshold)
 
 
 def test_the_other_direction_reads_the_target_and_its_links_are_flipped() -> None:
@@ -82,8 +80,6 @@ def test_the_mean_of_both_directions_is_read_off_as_one_matrix() -> None:
     assert result.links == {(1, 0), (0, 1)}  # each model alone: 0-0 0-1 and 1-0 0-1 2-1
     assert Extraction(joining="mean", threshold=0.65).pair(forward, backward).links == {(0, 1)}
     assert Extraction("threshold", joining="mean").pair(forward, backward).links == {(0, 0), (1, 0), (0, 1)}
-    marks = replace(forward, source=("a", ",", "c"))
-    assert Extraction(joining="mean", punctuation=False).pair(marks, backward).links == {(0, 1)}
     assert Extraction(joining="mean").pair(forward).links == {(0, 0), (0, 1)}
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nmt.alignment.links import GoldLinks, argmax_links, check_within, flip, threshold_links
+from nmt.alignment.links import GoldLinks, argmax_links, check_within, threshold_links
 from nmt.errors import DataError
 
 
@@ -21,7 +21,6 @@ def test_gold_counts_sure_links_as_possible_and_can_be_flipped() -> None:
     gold = GoldLinks(frozenset({(0, 1)}), frozenset({(2, 3)}))
     assert gold.possible == {(0, 1), (2, 3)}
     assert gold.flipped() == GoldLinks(frozenset({(1, 0)}), frozenset({(3, 2)}))
-    assert flip({(0, 5)}) == {(5, 0)}
 
 
 def test_a_link_beyond_the_sentences_is_refused() -> None:

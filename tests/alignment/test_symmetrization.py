@@ -82,36 +82,6 @@ def test_growing_is_the_pseudo_code_whatever_the_links() -> None:
     assert len(seen) == 4  # both ends were reached, and what lies between
 
 
-def test_two_links_that_agree_and_their_neighbors() -> None:
-    # . b .       Columns are source words, rows target words; x is in both directions, f in forward, b in backward.
-    # . x f       The links beside x are each some word's first: they join, and so does what touches those.
-    # f . .       The corner at the lower left is diagonal to x.
-    forward, backward = {(1, 1), (2, 1), (0, 2)}, {(1, 1), (1, 0)}
-    assert grow_diag_final_and(forward, backward) == forward | backward
-
-
-def test_a_neighbor_of_words_that_both_have_links_stays_out() -> None:
-    # x f
-    # . x
-    assert grow_diag_final_and({(0, 0), (1, 0), (1, 1)}, {(0, 0), (1, 1)}) == {(0, 0), (1, 1)}
-
-
-def test_a_far_link_joins_at_last_only_if_both_its_words_have_none() -> None:
-    # x . . .
-    # . . . f     both words are free
-    # b . . .     its source word is linked
-    # . . b .     both are free
-    forward, backward = {(0, 0), (3, 1)}, {(0, 0), (0, 2), (2, 3)}
-    assert grow_diag_final_and(forward, backward) == {(0, 0), (3, 1), (2, 3)}
-
-
-def test_in_the_end_the_forward_links_come_first() -> None:
-    # f .      Nothing agrees, and only one link of a row or column can stay: the forward ones.
-    # b f
-    assert grow_diag_final_and({(0, 0), (1, 1)}, {(0, 1)}) == {(0, 0), (1, 1)}
-    assert grow_diag_final_and({(0, 1)}, {(0, 0), (1, 1)}) == {(0, 1)}
-
-
 @pytest.mark.parametrize(
     ("heuristic", "expected"),
     [
@@ -122,12 +92,6 @@ def test_in_the_end_the_forward_links_come_first() -> None:
 )
 def test_the_heuristics_by_name(heuristic: Heuristic, expected: Links) -> None:
     assert symmetrize({(0, 0), (1, 0)}, {(0, 0), (3, 3)}, heuristic) == expected
-
-
-@pytest.mark.parametrize("heuristic", ["intersection", "union", "grow-diag-final-and"])
-def test_links_that_agree_stay_as_they_are_and_none_give_none(heuristic: Heuristic) -> None:
-    links = {(0, 2), (1, 1), (1, 2)}
-    assert symmetrize(links, links, heuristic) == links
     assert symmetrize(set(), set(), heuristic) == set()
 
 

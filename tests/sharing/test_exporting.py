@@ -9,8 +9,8 @@ import huggingface_hub
 import pytest
 
 import nmt
-from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS
-from nmt.bundle.places import CARD, OPTIONAL, REQUIRED, find_model, model_name
+from nmt.bundle.folder import RECIPE, WEIGHTS
+from nmt.bundle.places import CARD, REQUIRED, find_model, model_name
 from nmt.errors import DataError, UsageError
 from nmt.runtime.cache import cache_folder
 from nmt.serving.engine import Engine
@@ -49,17 +49,14 @@ def write_zip(path: Path, files: dict[str, bytes], compression: int = zipfile.ZI
     return path
 
 
-def test_the_names_of_files_are_those_that_are_written() -> None:
-    assert REQUIRED == (RECIPE, SOURCE, TARGET, WEIGHTS)
-    assert OPTIONAL == (DATA, METRICS, SCORES)
-
-
 def test_an_exported_model_translates_as_before(run: Path, tmp_path: Path) -> None:
     archive = nmt.export(run, tmp_path / "mine.zip", license="mit")
     files = members(archive)
     assert sorted(files) == sorted([*REQUIRED, DATA, METRICS, CARD])
     assert all(content == (run / name).read_bytes() for name, content in files.items() if name != CARD)
     assert "nmt translate mine.zip" in files[CARD].decode()
+    folder = find_model(archive)
+    assert find_model(Path(shutil.copy(archive, tmp_path / "copy.zip"))) == folder  # it is unpacked once
     shutil.move(run, tmp_path / "away")
     assert results(archive) == results(tmp_path / "away")
 
@@ -72,16 +69,6 @@ def test_the_same_model_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
         file.chmod(0o600)
     assert nmt.export(run, tmp_path / "a/mine.zip").read_bytes() == first
     assert nmt.export(tmp_path / "mine.zip", tmp_path / "a/again.zip").read_bytes() == first
-
-
-def test_a_zip_is_unpacked_once(run: Path, tmp_path: Path) -> None:
-    archive = nmt.export(run, tmp_path / "mine.zip")
-    folder = find_model(archive)
-    written = (folder / WEIGHTS).stat().st_mtime_ns
-    copy = shutil.copy(archive, tmp_path / "copy.zip")
-    assert find_model(Path(copy)) == folder
-    assert (folder / WEIGHTS).stat().st_mtime_ns == written
-    assert [path.name for path in (cache_folder() / "models").iterdir()] == [folder.name]
 
 
 def test_commands_take_a_zip_for_a_model(run: Path, tmp_path: Path) -> None:
@@ -130,12 +117,10 @@ def files(run: Path) -> dict[str, bytes]:
     return {name: (run / name).read_bytes() for name in REQUIRED}
 
 
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_folder_that_was_zipped_by_hand_is_a_model_too(
-    run: Path, files: dict[str, bytes], tmp_path: Path, compression: int
-) -> None:
+def test_a_folder_that_was_zipped_by_hand_is_a_model_too(run: Path, files: dict[str, bytes], tmp_path: Path) -> None:
     others = {"../outside.txt": b"x", "/etc/x": b"x", "mine/../../x": b"x", "mine/state.safetensors": b"x"}
-    archive = write_zip(tmp_path / "hand.ZIP", {f"mine/{name}": files[name] for name in files} | others, compression)
+    model = {f"mine/{name}": content for name, content in files.items()}
+    archive = write_zip(tmp_path / "hand.ZIP", model | others, zipfile.ZIP_DEFLATED)
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
     assert results(archive) == results(run)
     written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
@@ -165,7 +150,6 @@ def test_a_zip_that_is_no_model_is_a_sentence(files: dict[str, bytes], tmp_path:
         (bomb, None, "is refused: unpacked it would be over 20 times as large"),
         (files, encrypted, "encrypted"),
         (files, lambda path: path.write_bytes(path.read_bytes()[:-500]), "is damaged, or no zip archive"),
-        (files, lambda path: path.write_bytes(b"x"), "is damaged, or no zip archive"),
         (
             files,
             lambda path: path.write_bytes(path.read_bytes().replace(b"name: tiny", b"name: tini", 1)),

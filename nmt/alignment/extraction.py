@@ -79,7 +79,14 @@ class Extraction:
             weights = self._weights(forward)
             aligned = AlignedPair(forward, self._links(weights), weights)
         else:
-            aligned = self._join(forward, backward)
+            match self.joining:
+                case "mean" | "geometric":
+                    mean = self._mean(forward, backward)
+                    aligned = AlignedPair(replace(forward, weights=mean), self._links(mean), mean)
+                case heuristic:
+                    weights, reverse = self._weights(forward), self._weights(backward)
+                    links = symmetrize(self._links(weights), flip(self._links(reverse)), heuristic)
+                    aligned = AlignedPair(forward, links, mean_weights(weights, reverse))
         if self.punctuation:
             return aligned
         words = [
@@ -88,16 +95,6 @@ class Extraction:
             if not (_is_punctuation(forward.source[link[0]]) or _is_punctuation(forward.target[link[1]]))
         ]
         return replace(aligned, links=frozenset(words))
-
-    def _join(self, forward: Alignment, backward: Alignment) -> AlignedPair:
-        match self.joining:
-            case "mean" | "geometric":
-                mean = self._mean(forward, backward)
-                return AlignedPair(replace(forward, weights=mean), self._links(mean), mean)
-            case _:
-                weights, reverse = self._weights(forward), self._weights(backward)
-                links = symmetrize(self._links(weights), flip(self._links(reverse)), self.joining)
-                return AlignedPair(forward, links, mean_weights(weights, reverse))
 
     def _mean(self, forward: Alignment, backward: Alignment) -> Matrix:
         """The mean of the weights of both directions; for a heuristic, the geometric one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nmt.alignment.link_files import read_pharaoh
+from nmt.alignment.link_files import read_gold
 from nmt.alignment.links import GoldLinks
 from nmt.data import catalogue, sample
 from nmt.data.catalogue import fetching
@@ -41,13 +41,13 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
     if corpus := catalogue.lookup(name):
         if _LINKS_EXTENSION not in corpus.sides(split):
             return None
-        gold, first = read_pharaoh(fetching.find(name, split, _LINKS_EXTENSION)), corpus.languages[0]
+        gold, first = read_gold(fetching.find(name, split, _LINKS_EXTENSION)), corpus.languages[0]
     else:
         stem = locator.partition("{")[0].removesuffix(".") if "{" in locator else locator
         path = expand_home(f"{stem}.{_LINKS_EXTENSION}")
         if locator.startswith(("hf:", "mtdata:", "sacrebleu:")) or not path.is_file():
             return None
-        gold, first = read_pharaoh(path), source
+        gold, first = read_gold(path), source
     return gold if source == first else [links.flipped() for links in gold]
 
 

@@ -88,15 +88,6 @@ def format_confident(links: ConfidentLinks) -> str:
     return " ".join(f"{source}-{target}:{confidence:.2f}" for (source, target), confidence in sorted(links.items()))
 
 
-def read_pharaoh(path: Path) -> list[GoldLinks]:
-    """Read a file in Pharaoh format, one line per sentence pair; an empty line is a pair without links.
-
-    Raises:
-        DataError: the file cannot be read, or has something that is not a link. The message names file and line.
-    """
-    return [parse_pharaoh(line, f"{path}, line {number}") for number, line in enumerate(_read_lines(path), start=1)]
-
-
 # --- NAACL format -----------------------------------------------------------------------------------------------
 
 

@@ -58,9 +58,10 @@ def choose_families(texts: Iterable[str], *, first: Sequence[str] = ()) -> list[
     """
     characters = set[str]().union(*texts)
     families = [*first, BASE]
-    missing = {ord(character) for character in characters if _is_visible(character)}.difference(
-        *map(_characters, families)
-    )
+    visible = {
+        char for char in characters if unicodedata.category(char) not in ("Cf", "Mn", "Cc") and not char.isspace()
+    }
+    missing = set(map(ord, visible)).difference(*map(_characters, families))
     regular = {
         face.name
         for face in fontManager.ttflist
@@ -85,10 +86,6 @@ def text_width(text: str, size: float, families: Sequence[str]) -> float:
     properties = FontProperties(family=list(families), size=size)
     width, _, _ = TextToPath().get_text_width_height_descent(text, properties, ismath=False)
     return max(float(width), size * sum(unicodedata.east_asian_width(character) in "WF" for character in text))
-
-
-def _is_visible(character: str) -> bool:
-    return not character.isspace() and unicodedata.category(character) not in ("Cf", "Mn", "Cc")
 
 
 @lru_cache(maxsize=1024)

@@ -238,8 +238,9 @@ def _padded(values: Sequence[T], filler: T, count: int) -> list[T]:
 def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights: str) -> Figure:
     """Draw each matrix, then move them by what their words take. A unit of the figure is an inch, and saving crops it."""
     figure = Figure(figsize=(1, 1), facecolor="white")
-    annotated = all(max(heatmap.alignment.weights.shape) <= ANNOTATED_UP_TO for heatmap in page)
-    cell = _cell_side([heatmap.alignment for heatmap in page])
+    longest: int = max(max(heatmap.alignment.weights.shape) for heatmap in page)
+    # Large for a few words, at least readable for many, smaller only if the figure would get huge.
+    cell = min(max(6 / longest, 0.28), 0.6, 28 / longest)
     size = min(72 * cell * 0.45, 11.0)
     sources = {label(word) for heatmap in page for word in heatmap.alignment.source}
     slanted = max(text_width(word, size, families) / 72 for word in sources) > cell - _LABEL_PAD
@@ -247,14 +248,8 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
     for heatmap in page:
         targets, columns = heatmap.alignment.weights.shape
         axes = figure.add_axes((0, -cell * targets, cell * columns, cell * targets))
-        _draw_matrix(axes, heatmap.alignment, look, cell, size, slanted=slanted)
-        if annotated:
-            _annotate(axes, heatmap.alignment, look)
-        for source, target in sorted(heatmap.links.possible):
-            is_sure = (source, target) in heatmap.links.sure
-            axes.add_patch(_square(look, source + 0.06, target + 0.06, 0.88, is_sure=is_sure))
-        if heatmap.centers is not None:
-            _draw_centers(axes, heatmap.centers, cell, look, down=0.84 if annotated else 0.5)
+        _draw_matrix(axes, heatmap, look, cell, annotated=longest <= ANNOTATED_UP_TO)
+        _write_words(axes, heatmap.alignment, cell, size, slanted=slanted)
         if heatmap.title:
             _draw_title(axes, heatmap.title, families)
         panels.append(axes)
@@ -275,12 +270,6 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
             ncols=max(int((left + width) / 1.7), 1), frameon=False, fontsize=9, handlelength=1.6, handleheight=1.6,
         )  # fmt: skip
     return figure
-
-
-def _cell_side(alignments: Sequence[Alignment]) -> float:
-    """Inches: large for a few words, at least readable for many, smaller only if the figure would get huge."""
-    longest: int = max(max(alignment.weights.shape) for alignment in alignments)
-    return min(max(6 / longest, 0.28), 0.6, 28 / longest)
 
 
 def _draw_title(axes: Axes, title: str, families: Sequence[str]) -> None:
@@ -332,11 +321,26 @@ def _legend(page: Sequence[Heatmap], look: _Look) -> dict[str, Artist]:
     return marks
 
 
-def _draw_matrix(axes: Axes, alignment: Alignment, look: _Look, cell: float, size: float, *, slanted: bool) -> None:
-    """Draw the cells, the target words on the left, and the source words above, at 45 degrees if they are `slanted`."""
+def _draw_matrix(axes: Axes, heatmap: Heatmap, look: _Look, cell: float, *, annotated: bool) -> None:
+    """Draw the cells with their gold links and centers; `annotated` writes weights that do not round to 0.00 into them."""
+    weights, thin = heatmap.alignment.weights, min(1.0, 72 * cell / 20)
+    axes.pcolormesh(weights, cmap=look.colormap, vmin=0, vmax=1, edgecolors=look.grid, linewidth=thin)
+    for target, source in np.argwhere(weights >= 0.005) if annotated else ():
+        weight = weights[target, source]
+        color = look.one if weight > 0.5 else look.zero
+        axes.text(source + 0.5, target + 0.5, f"{weight:.2f}", color=color, fontsize=8, ha="center", va="center")
+    for source, target in sorted(heatmap.links.possible):
+        is_sure = (source, target) in heatmap.links.sure
+        axes.add_patch(_square(look, source + 0.06, target + 0.06, 0.88, is_sure=is_sure))
+    if heatmap.centers is not None:
+        rows, heads = np.nonzero(np.isfinite(heatmap.centers))
+        down = 0.84 if annotated else 0.5  # below the number
+        axes.plot(heatmap.centers[rows, heads], rows + down, **_diamond(look, cell), clip_on=False)
+
+
+def _write_words(axes: Axes, alignment: Alignment, cell: float, size: float, *, slanted: bool) -> None:
+    """Write the target words on the left, and the source words above, at 45 degrees if they are `slanted`."""
     targets, sources = alignment.weights.shape
-    thin = min(1.0, 72 * cell / 20)
-    axes.pcolormesh(alignment.weights, cmap=look.colormap, vmin=0, vmax=1, edgecolors=look.grid, linewidth=thin)
     turned = is_right_to_left(alignment.source)
     axes.set(xlim=(sources, 0) if turned else (0, sources), ylim=(targets, 0))
     axes.spines[:].set_visible(False)
@@ -353,14 +357,6 @@ def _draw_matrix(axes: Axes, alignment: Alignment, look: _Look, cell: float, siz
     axes.set_xticks(places, words, rotation=angle, rotation_mode="anchor", ha=side, va="baseline")
 
 
-def _annotate(axes: Axes, alignment: Alignment, look: _Look) -> None:
-    """Write the weights into the cells, except those that round to 0.00."""
-    for (target, source), weight in np.ndenumerate(alignment.weights):
-        if weight >= 0.005:
-            color = look.one if weight > 0.5 else look.zero
-            axes.text(source + 0.5, target + 0.5, f"{weight:.2f}", color=color, fontsize=8, ha="center", va="center")
-
-
 def _square(look: _Look, x: float, y: float, side: float, *, is_sure: bool) -> Rectangle:
     """The mark of a gold link."""
     line = "solid" if is_sure else (0, (2.5, 1.6))
@@ -368,12 +364,6 @@ def _square(look: _Look, x: float, y: float, side: float, *, is_sure: bool) -> R
     if look.halo:
         square.set_path_effects([withStroke(linewidth=3.2, foreground=look.halo)])
     return square
-
-
-def _draw_centers(axes: Axes, centers: Matrix, cell: float, look: _Look, *, down: float) -> None:
-    """Draw the centers in their rows, at the fraction `down` of the row's height."""
-    rows, heads = np.nonzero(np.isfinite(centers))
-    axes.plot(centers[rows, heads], rows + down, **_diamond(look, cell), clip_on=False)
 
 
 def _diamond(look: _Look, cell: float) -> dict[str, Any]:

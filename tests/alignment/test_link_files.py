@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.alignment.link_files import format_pharaoh, parse_pharaoh, read_gold, read_pharaoh
+from nmt.alignment.link_files import format_pharaoh, parse_pharaoh, read_gold
 from nmt.alignment.links import GoldLinks
 from nmt.errors import DataError
 
@@ -25,7 +25,7 @@ def test_a_bad_link_is_named_with_file_and_line(token: str, tmp_path: Path) -> N
     path = tmp_path / "gold.align"
     path.write_text(f"0-0\n1-1 {token}\n", encoding="utf-8")
     with pytest.raises(DataError) as caught:
-        read_pharaoh(path)
+        read_gold(path)
     assert f"{path}, line 2: '{token}'" in str(caught.value)
 
 
@@ -40,17 +40,17 @@ def test_files_come_back_unchanged_whatever_their_line_ends(tmp_path: Path) -> N
     ]
     path = tmp_path / "links"
     path.write_text("".join(f"{format_pharaoh(item)}\n" for item in links))
-    assert read_pharaoh(path) == links
+    assert read_gold(path) == links
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
-    assert read_pharaoh(path) == links
+    assert read_gold(path) == links
 
 
 def test_a_missing_or_binary_file_is_a_data_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No such file"):
-        read_pharaoh(tmp_path / "none")
+        read_gold(tmp_path / "none")
     (tmp_path / "binary").write_bytes(b"0-0\n\xff\xfe")
     with pytest.raises(DataError, match="byte 4"):
-        read_pharaoh(tmp_path / "binary")
+        read_gold(tmp_path / "binary")
 
 
 # --- either format ----------------------------------------------------------------------------------------------

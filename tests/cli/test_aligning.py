@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.alignment.link_files import read_pharaoh
+from nmt.alignment.link_files import read_gold
 from nmt.alignment.links import GoldLinks
 from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
@@ -62,7 +62,7 @@ def test_both_formats_have_the_same_links(untrained: Path, plain: Finished, tmp_
 
 def _read(text: str, folder: Path) -> list[GoldLinks]:
     (folder / "links").write_text(text)
-    return read_pharaoh(folder / "links")
+    return read_gold(folder / "links")
 
 
 def test_two_directions_join(untrained: Path, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_tokens_are_linked_on_request(untrained: Path) -> None:
 
 def test_the_error_rate_is_that_of_the_links_counted_one_by_one(untrained: Path, tmp_path: Path) -> None:
     printed = align(untrained, "--gold", "long.gold", "-o", tmp_path / "links")
-    predicted, gold = read_pharaoh(tmp_path / "links"), read_pharaoh(untrained / "long.gold")
+    predicted, gold = read_gold(tmp_path / "links"), read_gold(untrained / "long.gold")
     a = s = hits_sure = hits_possible = 0
     for mine, theirs in zip(predicted, gold, strict=True):
         for link in mine.sure:
@@ -157,7 +157,7 @@ def test_translations_come_with_a_line_of_links_each(untrained: Path, tmp_path: 
     output, links = tmp_path / "out.de", tmp_path / "out.align"
     good(nmt("translate", "en-de", *arguments, "-o", output, "--alignments", links, stdin=text, cwd=untrained))
     assert output.read_text() == good(nmt("translate", "en-de", *arguments, stdin=text, cwd=untrained))
-    for source, target, found in zip(SOURCE, output.read_text().splitlines(), read_pharaoh(links), strict=True):
+    for source, target, found in zip(SOURCE, output.read_text().splitlines(), read_gold(links), strict=True):
         assert sorted(j for _, j in found.sure) == list(range(len(target.split())))
         assert all(i < len(source.split()) for i, _ in found.sure)
 
@@ -210,7 +210,7 @@ def test_ten_times_the_lines_keep_their_order_in_no_more_memory(tmp_path: Path) 
         arguments += ["--extract", "argmax", "--symmetrize", "union"]  # a link for every word of either side
         peak, report = peak_of("align", *arguments, "--threads", "1", cwd=tmp_path)
         assert f"nmt: {count:,} lines aligned in" in report
-        for (source, target), found in zip(lengths, read_pharaoh(tmp_path / "links"), strict=True):
+        for (source, target), found in zip(lengths, read_gold(tmp_path / "links"), strict=True):
             linked = [set(side) for side in zip(*found.sure, strict=True)] or [set(), set()]
             assert linked == ([set(range(source)), set(range(target))] if source and target else [set(), set()])
         peaks.append(peak)

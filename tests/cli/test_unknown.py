@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.alignment.link_files import read_pharaoh
+from nmt.alignment.link_files import read_gold
 from nmt.bundle.folder import Bundle
 from tests.bundle.test_folder import small_recipe
 from tests.commands import good, nmt
@@ -39,7 +39,7 @@ def test_marks_become_the_words_that_the_links_name(folder: Path, tmp_path: Path
     copied, translated = translate(folder, *arguments), translate(folder, *arguments, "--lexicon", "lexicon")
     assert (tmp_path / "links").read_bytes() == (tmp_path / "plain").read_bytes()
     marks = 0
-    for row, links in enumerate(read_pharaoh(tmp_path / "links")):
+    for row, links in enumerate(read_gold(tmp_path / "links")):
         source_of = {j: LINES[row // 2].split()[i] for i, j in links.sure}
         places = [place for place, word in enumerate(plain[row].split("\t")[2].split()) if word == "⁇"]
         marks += len(places)

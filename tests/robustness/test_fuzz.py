@@ -20,7 +20,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from nmt.alignment.link_files import read_gold, read_pharaoh
+from nmt.alignment.link_files import read_gold
 from nmt.alignment.links import GoldLinks
 from nmt.bundle.folder import Bundle
 from nmt.cli.streams import open_input, text_lines
@@ -273,9 +273,8 @@ LINKS = st.lists(
 def test_gold_links(tmp_path: Path, content: bytes, sentences: int | None) -> None:
     path = tmp_path / "gold"
     path.write_bytes(content)
-    for read in (lambda: read_gold(path, sentences), lambda: read_pharaoh(path)):
-        found = sentence_or(read)
-        assert found is None or all(isinstance(item, GoldLinks) for item in found)
+    found = sentence_or(lambda: read_gold(path, sentences))
+    assert found is None or all(isinstance(links, GoldLinks) for links in found)
 
 
 CELLS = st.lists(

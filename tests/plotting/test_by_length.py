@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
-from PIL import Image
 
 from nmt.errors import DataError, UsageError
 from nmt.plotting import by_length
@@ -24,20 +23,12 @@ def lines(count: int) -> list[ScoreLine]:
     return [ScoreLine(f"model-{number}", [30.0 - number / 10, 25.0, 20.0 + number / 50]) for number in range(count)]
 
 
-@pytest.mark.parametrize("count", [1, 3, 18])
+@pytest.mark.parametrize("count", [1, 18])
 def test_pictures_have_room_for_every_name(tmp_path: Path, count: int) -> None:
     plot_by_length(lines(count), ["1–9", "10–19", "20"], [100, 1000, 30], tmp_path / "a.svg")
     drawn = (tmp_path / "a.svg").read_text()
     assert all(f">model-{number}<" in drawn for number in range(count))
     assert all(f">{label}<" in drawn for label in ("1–9", "(1,000)", "BLEU"))
-
-
-def test_one_bucket_and_the_same_bytes_each_time(tmp_path: Path) -> None:
-    for name in ("a.png", "b.png"):
-        plot_by_length([ScoreLine("m", [12.0])], ["7"], [40], tmp_path / name)
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    with Image.open(tmp_path / "a.png") as image:
-        assert image.width > 600
 
 
 @pytest.mark.parametrize(("values", "top"), [([0.0, 0.0], 1.0), ([20.0, 10.0], 21.0)])

@@ -132,13 +132,6 @@ def test_validation_by_perplexity_alone_marks_its_best(tmp_path: Path) -> None:
     assert "best 30.00 at update 200" in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("entries", [LOG[:1], LOG[2:3], LOG[:3]])
-def test_a_run_that_just_began_is_drawn(tmp_path: Path, entries: list[dict[str, Any]]) -> None:
-    plot_learning_curve(write(tmp_path / "m", entries), tmp_path / "a.png", dpi=80)
-    with Image.open(tmp_path / "a.png") as image:
-        assert (np.asarray(image.convert("L")) < 170).sum() > 1000
-
-
 def test_nothing_to_draw_and_nowhere_to_draw_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="nothing to draw"):
         plot_learning_curve(write(tmp_path / "m", []), tmp_path / "a.png")

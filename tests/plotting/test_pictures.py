@@ -57,12 +57,6 @@ def test_words_are_text_above_their_panels(tmp_path: Path) -> None:
     assert [svg.index(f">{word}</text>") for word in WORDS] == sorted(svg.index(f">{word}</text>") for word in WORDS)
 
 
-def test_long_words_get_wider_columns(tmp_path: Path) -> None:
-    for name, word in (("short", "a"), ("long", "Donaudampfschifffahrt")):
-        plot_picture_attention([replace(corners(1), words=[word])], tmp_path / f"{name}.png", dpi=100)
-    assert imread(tmp_path / "long.png").shape[1] > imread(tmp_path / "short.png").shape[1] + 50
-
-
 def test_a_word_without_weight_is_all_dark(tmp_path: Path) -> None:
     plot_picture_attention([replace(corners(1), weights=np.zeros((1, 2, 2)))], tmp_path / "a.png", dpi=100)
     assert quarters(panels(tmp_path / "a.png", 0, 1, 2)[1]).max() < 0.4

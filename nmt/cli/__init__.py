@@ -15,7 +15,7 @@ from nmt.cli.corpora import corpora_app
 from nmt.cli.evaluating import evaluate
 from nmt.cli.inspecting import info, recipe_app
 from nmt.cli.linking import links
-from nmt.cli.plotting.plot import plot
+from nmt.cli.plotting import plot
 from nmt.cli.reproducing import reproduce
 from nmt.cli.scoring import score
 from nmt.cli.serving import serve

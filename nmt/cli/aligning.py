@@ -12,23 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nmt.cli import options
 from nmt.cli.options import (
-    AttentionHead,
-    AttentionLayer,
-    Bootstrap,
-    Device,
-    Gold,
-    GoldOrder,
-    LinksOutput,
-    Model,
-    Precision,
-    Quiet,
-    ScoredTokens,
-    SourceText,
-    TargetText,
-    Threads,
-    To,
-    Window,
     build_translator,
     links_destination,
     load_models,
@@ -53,11 +38,11 @@ _extraction_option = partial(option, panel="Extraction of links")
 
 
 def align(
-    model: Model,
-    source: SourceText,
-    target: TargetText,
-    to: To = None,
-    output: LinksOutput = None,
+    model: options.Model,
+    source: options.SourceText,
+    target: options.TargetText,
+    to: options.To = None,
+    output: options.LinksOutput = None,
     form: Annotated[LinksFormat, option("pharaoh; json has weights too.", "NAME", "--format")] = "pharaoh",
     confidence: Annotated[bool, option("Write the weight of each link too: `i-j:0.97`.", "", "--confidence")] = False,
     level: Annotated[Level, option("words, or tokens (subwords).", "NAME")] = "words",
@@ -65,8 +50,8 @@ def align(
         Literal["posterior", "attention"] | None,
         _extraction_option("posterior (given the target word) or attention.", "NAME", default="posterior"),
     ] = None,
-    layer: AttentionLayer = None,
-    head: AttentionHead = None,
+    layer: options.AttentionLayer = None,
+    head: options.AttentionHead = None,
     extract: Annotated[
         Literal["argmax", "threshold", "mutual"] | None,
         _extraction_option("argmax, threshold or mutual.", "NAME", default="mutual; for attention argmax"),
@@ -89,18 +74,18 @@ def align(
     no_punctuation: Annotated[
         bool, _extraction_option("Drop the links of punctuation.", "", "--no-punctuation")
     ] = False,
-    gold: Gold = None,
-    gold_order: GoldOrder = "source-target",
-    bootstrap: Bootstrap = 1000,
+    gold: options.Gold = None,
+    gold_order: options.GoldOrder = "source-target",
+    bootstrap: options.Bootstrap = 1000,
     max_length: Annotated[
         int, machine_option("Most tokens per side; longer pairs get no links.", "N", min=1, max=8000)
     ] = 500,
-    device: Device = "auto",
-    precision: Precision = "fp32",
-    threads: Threads = None,
-    batch_tokens: ScoredTokens = 8192,
-    window: Window = None,
-    quiet: Quiet = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    threads: options.Threads = None,
+    batch_tokens: options.ScoredTokens = 8192,
+    window: options.Window = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Link the words of given translations by a model's attention.
 
@@ -141,14 +126,14 @@ def align(
     extraction = Extraction(
         extract or fitting.method, threshold, symmetrize or fitting.joining, punctuation=not no_punctuation
     )
-    options: dict[str, Any] = {
+    reading: dict[str, Any] = {
         "precision": precision,
         "batch_tokens": batch_tokens,
         "posterior": posterior,
         "window": window,
     }
     forward, *backward = (
-        ForcedAligner(bundle, build_translator([bundle], to=language, **options), level)
+        ForcedAligner(bundle, build_translator([bundle], to=language, **reading), level)
         for bundle, language in zip(bundles, targets, strict=True)
     )
     aligned = align_pairs(

@@ -9,29 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from nmt.cli.options import (
-    AsJson,
-    BatchTokens,
-    BeamSize,
-    DecodingSettings,
-    Device,
-    LengthPenalty,
-    Lexicon,
-    MbrSamples,
-    Precision,
-    Quiet,
-    ReplaceUnknown,
-    Split,
-    Threads,
-    To,
-    argument,
-    build_translator,
-    decoding_settings,
-    load_models,
-    option,
-    set_up,
-    unknown_words,
-)
+from nmt.cli import options
+from nmt.cli.options import argument, build_translator, decoding_settings, load_models, option, set_up, unknown_words
 from nmt.cli.streams import input_name, open_input, write_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import with_progress
@@ -45,8 +24,8 @@ def evaluate(
         list[Path] | None,
         argument("Models (folder, .zip, hf:owner/name), scored as an ensemble; or --hyp.", "MODEL", default=False),
     ] = None,
-    split: Split = "test",
-    to: To = None,
+    split: options.Split = "test",
+    to: options.To = None,
     hyp: Annotated[
         Path | None, option("Translations to score; - is stdin.", "FILE", "--hyp", default="the model's")
     ] = None,
@@ -56,7 +35,7 @@ def evaluate(
     baseline: Annotated[
         Path | None, option("Translations by another system, to compare with.", "FILE", default="none")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
     output: Annotated[
         Path | None, option("Also write the translations.", "FILE", "--output", "-o", default="none")
     ] = None,
@@ -71,17 +50,17 @@ def evaluate(
         bool, _scoring_option("Score as Multi30k papers do: lowercased, Moses tokens.", "", "--published")
     ] = False,
     bootstrap: Annotated[int, _scoring_option("Resamples, shuffles for --baseline; 0: none.", "N", min=0)] = 1000,
-    beam_size: BeamSize = None,
-    length_penalty: LengthPenalty = None,
-    mbr_samples: MbrSamples = None,
-    settings: DecodingSettings = None,
-    replace_unknown: ReplaceUnknown = False,
-    lexicon: Lexicon = None,
-    device: Device = "auto",
-    precision: Precision = "fp32",
-    threads: Threads = None,
-    batch_tokens: BatchTokens = None,
-    quiet: Quiet = False,
+    beam_size: options.BeamSize = None,
+    length_penalty: options.LengthPenalty = None,
+    mbr_samples: options.MbrSamples = None,
+    settings: options.DecodingSettings = None,
+    replace_unknown: options.ReplaceUnknown = False,
+    lexicon: options.Lexicon = None,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    threads: options.Threads = None,
+    batch_tokens: options.BatchTokens = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Print BLEU, chrF and TER with confidence intervals and signatures.
 

@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import (
-    Bootstrap,
-    Gold,
-    GoldOrder,
-    LinksOutput,
-    Quiet,
-    SourceText,
-    TargetText,
-    links_destination,
-    option,
-    read_gold_links,
-    set_up,
-)
+from nmt.cli import options
+from nmt.cli.options import links_destination, option, read_gold_links, set_up
 from nmt.cli.streams import check_not_input, read_parallel, write_lines
 from nmt.errors import UsageError
 from nmt.runtime.progress import timed, with_progress
@@ -41,9 +30,9 @@ _learning_option = partial(option, panel="Learning")
 
 
 def links(
-    source: SourceText,
-    target: TargetText,
-    output: LinksOutput = None,
+    source: options.SourceText,
+    target: options.TargetText,
+    output: options.LinksOutput = None,
     more_source: Annotated[
         Path | None,
         _learning_option("More source text, only to learn from; a short text needs it.", "FILE", default="none"),
@@ -61,10 +50,10 @@ def links(
     confidence: Annotated[
         bool, option("Write the probability of each link too: `i-j:0.97`.", "", "--confidence")
     ] = False,
-    gold: Gold = None,
-    gold_order: GoldOrder = "source-target",
-    bootstrap: Bootstrap = 1000,
-    quiet: Quiet = False,
+    gold: options.Gold = None,
+    gold_order: options.GoldOrder = "source-target",
+    bootstrap: options.Bootstrap = 1000,
+    quiet: options.Quiet = False,
 ) -> None:
     """Link the words of parallel text without a model.
 

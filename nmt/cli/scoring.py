@@ -9,22 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import (
-    Device,
-    Model,
-    Precision,
-    Quiet,
-    ScoredTokens,
-    SourceText,
-    TargetText,
-    Threads,
-    To,
-    Window,
-    build_translator,
-    load_models,
-    option,
-    set_up,
-)
+from nmt.cli import options
+from nmt.cli.options import build_translator, load_models, option, set_up
 from nmt.cli.streams import read_parallel
 from nmt.runtime.wording import counted, perplexity
 
@@ -33,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def score(
-    model: Model,
-    source: SourceText,
-    target: TargetText,
-    to: To = None,
+    model: options.Model,
+    source: options.SourceText,
+    target: options.TargetText,
+    to: options.To = None,
     normalize: Annotated[bool, option("Divide by the number of tokens, end mark included.", "", "--normalize")] = False,
-    device: Device = "auto",
-    precision: Precision = "fp32",
-    threads: Threads = None,
-    batch_tokens: ScoredTokens = 8192,
-    window: Window = None,
-    quiet: Quiet = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    threads: options.Threads = None,
+    batch_tokens: options.ScoredTokens = 8192,
+    window: options.Window = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Print the log-probability of each given translation.
 

@@ -10,23 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nmt.cli import options
 from nmt.cli.clustering import translate_files
 from nmt.cli.interactive import is_conversation, show_alignment, typed_lines
 from nmt.cli.options import (
-    BatchTokens,
-    BeamSize,
-    DecodingSettings,
-    Device,
-    LengthPenalty,
-    Lexicon,
-    MbrSamples,
-    Precision,
-    Quiet,
-    ReplaceUnknown,
-    ShortlistFile,
-    Threads,
-    To,
-    Window,
     argument,
     build_translator,
     decoding_settings,
@@ -67,7 +54,7 @@ def translate(
         Path,
         option("File (.gz, .xz, .zst, .bz2); unfinished: FILE.part.", "FILE", "--output", "-o", default="stdout"),
     ] = STANDARD,
-    to: To = None,
+    to: options.To = None,
     form: Annotated[
         OutputFormat, option("text, tsv (a table) or jsonl (an object per line).", "NAME", "--format")
     ] = "text",
@@ -81,9 +68,9 @@ def translate(
     split_sentences: Annotated[
         bool, option("Translate each sentence of a line by itself.", "", "--split-sentences")
     ] = False,
-    beam_size: BeamSize = None,
-    length_penalty: LengthPenalty = None,
-    mbr_samples: MbrSamples = None,
+    beam_size: options.BeamSize = None,
+    length_penalty: options.LengthPenalty = None,
+    mbr_samples: options.MbrSamples = None,
     sampled: Annotated[
         bool,
         option("Draw random translations; --n-best is their number per line.", "", "--sample", panel="Search"),
@@ -98,19 +85,19 @@ def translate(
             min=0,
         ),
     ] = None,
-    replace_unknown: ReplaceUnknown = False,
-    lexicon: Lexicon = None,
-    settings: DecodingSettings = None,
-    shortlist: ShortlistFile = None,
-    device: Device = "auto",
-    precision: Precision = "fp32",
-    threads: Threads = None,
-    batch_tokens: BatchTokens = None,
-    window: Window = None,
+    replace_unknown: options.ReplaceUnknown = False,
+    lexicon: options.Lexicon = None,
+    settings: options.DecodingSettings = None,
+    shortlist: options.ShortlistFile = None,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    threads: options.Threads = None,
+    batch_tokens: options.BatchTokens = None,
+    window: options.Window = None,
     engine: Annotated[
         Literal["local", "ray"], machine_option("local, or ray: cluster, -i 'IN/*' -o OUT.", "NAME")
     ] = "local",
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Translate text line by line.
 

@@ -136,7 +136,7 @@ TABLE = {
     "plot transformer 'a dog' -o a.png --head some": (2, "'some' is neither a number from 1 up nor 'all'."),
     "plot transformer 'a dog' -o a.png --layer 1 --posterior": (2, "leave them out, or --posterior."),
     "plot transformer 'a dog' -o a.html --head all": (2, "--head all is for pictures"),
-    "plot transformer -q -i dogs -o a.png --head all": (1, "at most 25 matrices, but there would be 26: write a .pdf"),
+    "plot transformer -q -i dogs -o a.png --head all": (1, "at most 25 matrices, but there would be 52: write a .pdf"),
     "plot en-de 'a dog' -o a.png --self": (2, "Only the encoder of a Transformer attends to itself"),
     "plot transformer 'a dog' -o a.png --self --layer 2": (2, "There is no layer 2: the encoder has 1 layer."),
     "plot transformer 'a dog' -o a.png --self --head 3": (2, "There is no head 3: each layer has 2 heads."),

@@ -1,4 +1,4 @@
-"""`nmt plot`: the command and its options."""
+"""`nmt plot`: alignments as pictures, or as a page to explore."""
 
 from __future__ import annotations
 
@@ -10,24 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from nmt.cli.options import (
-    AttentionLayer,
-    BeamSize,
-    Device,
-    Model,
-    Quiet,
-    Threads,
-    To,
-    argument,
-    build_translator,
-    load_models,
-    option,
-    set_up,
-)
+from nmt.cli import options
+from nmt.cli.options import argument, build_translator, load_models, option, set_up
 from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from nmt.bundle.folder import Bundle
+    from nmt.cli.plot_request import Request
     from nmt.plotting.heatmap import Heatmap
     from nmt.recipe import TransformerModelConfig
 
@@ -46,7 +35,7 @@ def _head(text: str) -> int | str:
 
 
 def plot(
-    model: Model,
+    model: options.Model,
     sentences: Annotated[
         list[str] | None, argument("Sentence to translate; or use --input.", "SENTENCE", default=False)
     ] = None,
@@ -56,7 +45,7 @@ def plot(
     source: Annotated[
         Path | None, option("Sentences, one per line; - is stdin.", "FILE", "--input", "-i", default="none")
     ] = None,
-    to: To = None,
+    to: options.To = None,
     target: Annotated[str | None, option("Align this translation of SENTENCE.", "TEXT", default="the model's")] = None,
     reference: Annotated[
         Path | None, option("Reference translations, for BLEU.", "FILE", "--reference", "-r", default="none")
@@ -71,7 +60,7 @@ def plot(
     self_attention: Annotated[
         bool, option("Show what the words of SENTENCE read of each other, in a Transformer.", "", "--self")
     ] = False,
-    layer: AttentionLayer = None,
+    layer: options.AttentionLayer = None,
     head: Annotated[
         Any,
         option(
@@ -81,7 +70,7 @@ def plot(
             parser=_head,
         ),
     ] = None,
-    beam_size: BeamSize = None,
+    beam_size: options.BeamSize = None,
     n_best: Annotated[int, _picture_option("Draw the N best translations side by side.", "N", min=1)] = 1,
     rank: Annotated[
         int | None, _picture_option("Draw the K-th best translation alone.", "K", default="the best", min=1)
@@ -95,9 +84,9 @@ def plot(
     compare: Annotated[
         Path | None, option("A second model beside the first, on a page.", "MODEL", default="none")
     ] = None,
-    device: Device = "auto",
-    threads: Threads = None,
-    quiet: Quiet = False,
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Draw the alignment of sentences and their translations.
 
@@ -115,9 +104,7 @@ def plot(
     an installed font or --font.
     """
     set_up(quiet=quiet, threads=threads)
-    from nmt.cli.plotting.page import write_page
-    from nmt.cli.plotting.picture import translation_panels
-    from nmt.cli.plotting.request import read_request
+    from nmt.cli.plot_request import read_request
     from nmt.plotting.explorer import is_page
     from nmt.plotting.heatmap import plot_heatmaps
     from nmt.plotting.style import file_format
@@ -126,68 +113,61 @@ def plot(
     kind = "html" if page else file_format(output)
     chooses_attention, chooses_rank = layer is not None or head is not None, n_best > 1 or rank is not None
     for_translations = target or reference or force or gold or posterior or compare or beam_size or chooses_rank
-    _refuse(
-        {
-            "--layer and --head choose attention weights: leave them out, or --posterior.": posterior
-            and chooses_attention,
-            "--n-best draws the best translations side by side, --rank one of them: give only one.": n_best > 1
-            and rank is not None,
-            "A page shows the best translation of each sentence, its words and its subwords: leave out --n-best, --rank, "
-            "--subwords and --font, or write a picture.": page and (chooses_rank or subwords or font),
-            "--head all is for pictures: a page shows one alignment of each sentence by each model.": page
-            and head == _ALL,
-            f"--compare is for pages: write to a name that ends with .html, not to '{output}'.": compare and not page,
-            "--self draws pictures: write to a .png, .svg or .pdf.": self_attention and page,
-            "--self shows one sentence and no translation: give no option of translations.": self_attention
-            and for_translations,
-        }
-    )
+    refused = {
+        "--layer and --head choose attention weights: leave them out, or --posterior.": posterior and chooses_attention,
+        "--n-best draws the best translations side by side, --rank one of them: give only one.": n_best > 1 and rank,
+        "A page shows the best translation of each sentence, its words and its subwords: leave out --n-best, --rank, "
+        "--subwords and --font, or write a picture.": page and (chooses_rank or subwords or font),
+        "--head all is for pictures: a page shows one alignment of each sentence by each model.": page and head == _ALL,
+        f"--compare is for pages: write to a name that ends with .html, not to '{output}'.": compare and not page,
+        "--self draws pictures: write to a .png, .svg or .pdf.": self_attention and page,
+        "--self shows one sentence and no translation: give no option of translations.": self_attention
+        and for_translations,
+        "--n-best and --rank choose from what the model finds, but the translations are given.": chooses_rank
+        and (target or force or gold),
+    }
+    if message := next((message for message, holds in refused.items() if holds), None):
+        raise UsageError(message)
     request = read_request(sentences or [], source, to=to, target=target, reference=reference, gold=gold, force=force)
-    chosen = "--n-best and --rank choose from what the model finds, but the translations are given."
-    _refuse({chosen: request.forced and chooses_rank})
     ranks = range(n_best) if rank is None else range(rank - 1, rank)
-    _check_count(len(request.sources), kind, matrices=len(ranks))
     folders = [model] if compare is None else [model, compare]
     bundles = load_models(folders, device, attending=not self_attention)
+    heads = [head]
+    if head == _ALL:
+        heads = list(range(1, getattr(bundles[0].recipe.model, "heads", 1) + 1))
+    _check_count(len(request.sources), kind, matrices=len(ranks) * len(heads))
     if self_attention:
         weights = "self-attention weight"
-        pages = _self_attention(bundles[0], request.sources, kind, layer, head, to, subwords=subwords)
+        pages = _self_attention(bundles[0], request, layer, heads, subwords=subwords)
     else:
         weights = "posterior weight" if posterior else "attention weight"
-        views = _named(folders, bundles, layer, head) if page else _views(bundles[0], layer, head)
-        _check_count(len(request.sources), kind, matrices=len(ranks) * len(views))
-        options: dict[str, Any] = {"n_best": ranks.stop, "posterior": posterior, "to": to}
+        search: dict[str, Any] = {"n_best": ranks.stop, "posterior": posterior, "to": to}
         if beam_size is not None:
-            options["beam_size"] = beam_size
+            search["beam_size"] = beam_size
         if head == _ALL:  # the coverage penalty reads the attention, so each head would get a translation of its own
-            options["coverage_penalty"] = 0.0
+            search["coverage_penalty"] = 0.0
         if not page:  # the centers of a window need the whole sentence, so a picture does not split long ones
-            options["max_source"] = 2**31 - 1
-        readers = [(name, bundle, build_translator([bundle], **options)) for name, bundle in views]
+            search["max_source"] = 2**31 - 1
+        names = _names(folders) if page else [""]
+        readers = [
+            (name, bundle, build_translator([bundle], **search))
+            for name, bundle in _views(names, bundles, layer, heads)
+        ]
         if page:
-            write_page(output, request, readers, quiet=quiet)
+            request.write_page(output, readers, quiet=quiet)
             typer.echo(output)
             return
-        pages = translation_panels(request, readers, ranks, subwords=subwords, quiet=quiet)
+        pages = request.panels(readers, ranks, subwords=subwords, quiet=quiet)
     if kind != "pdf":
         pages = [list(chain(*pages))]
     plot_heatmaps(pages, output, weights=weights, style=style, font=font, dpi=dpi)
     typer.echo(output)
 
 
-def _refuse(cases: dict[str, object]) -> None:
-    """Raise UsageError with the first message whose condition holds."""
-    for message, holds in cases.items():
-        if holds:
-            raise UsageError(message)
-
-
 def _check_count(sentences: int, kind: str, *, matrices: int) -> None:
-    """Raise DataError if there are no sentences or too many, with so many matrices for each."""
+    """Raise DataError if there are too many sentences, with so many matrices for each."""
     from nmt.plotting.explorer import MOST_SENTENCES
 
-    if not sentences:
-        raise DataError("There is no sentence to plot: the input is empty.")
     if kind in ("html", "pdf") and sentences > MOST_SENTENCES:
         holds = f"A page or a PDF holds at most {MOST_SENTENCES} sentences"
         raise DataError(f"{holds}, but there are {sentences:,}: choose some, for instance with `head`.")
@@ -197,52 +177,42 @@ def _check_count(sentences: int, kind: str, *, matrices: int) -> None:
         raise DataError(f"A figure holds at most {MOST_PANELS} matrices, but there would be {count:,}: {remedy}.")
 
 
-def _named(
-    folders: Sequence[Path], bundles: Sequence[Bundle], layer: int | None, head: int | None
-) -> list[tuple[str, Bundle]]:
-    """The models of a page: each by the name of its folder, or its path if names are equal, and the attention if it is chosen."""
-    from nmt.bundle.folder import choose_attention
+def _names(folders: Sequence[Path]) -> list[str]:
+    """The names of the models of a page: those of their folders, or their paths if two are equal."""
     from nmt.bundle.places import model_name
 
     names = [model_name(folder) for folder in folders]
-    if len(set(names)) < len(names):
-        names = [str(folder) for folder in folders]
-    views = choose_attention(bundles, layer, head)
-    return [
-        (name if view is bundle else f"{name}, {_transformer(view).aligned_by}", view)
-        for name, bundle, view in zip(names, bundles, views, strict=True)
-    ]
+    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 
-def _views(bundle: Bundle, layer: int | None, head: Any) -> list[tuple[str, Bundle]]:
-    """The attentions of a model that a picture shows: the recipe's, which needs no name, that of a layer and head, or all heads'."""
-    if layer is None and head is None:
-        return [("", bundle)]
-    heads = range(1, _transformer(bundle.attending(layer)).heads + 1) if head == _ALL else [head]
-    views = [bundle.attending(layer, number) for number in heads]
-    return [(_transformer(view).aligned_by, view) for view in views]
+def _views(
+    names: Sequence[str], bundles: Sequence[Bundle], layer: int | None, heads: Sequence[int | None]
+) -> list[tuple[str, Bundle]]:
+    """Each model with its name and the attention that is shown: the recipe's, which needs no name, or that of a layer and head."""
+    from nmt.bundle.folder import choose_attention
+
+    views = []
+    for head in heads:
+        for name, bundle, view in zip(names, bundles, choose_attention(bundles, layer, head), strict=True):
+            attention = "" if view is bundle else cast("TransformerModelConfig", view.recipe.model).aligned_by
+            views.append((", ".join(filter(None, (name, attention))), view))
+    return views
 
 
 def _self_attention(
-    bundle: Bundle, lines: Sequence[str], kind: str, layer: int | None, head: Any, to: str | None, *, subwords: bool
+    bundle: Bundle, request: Request, layer: int | None, heads: Sequence[int | None], *, subwords: bool
 ) -> list[list[Heatmap]]:
-    """A matrix of each sentence and head: of all heads with their names, of one, or of their mean, which need none."""
+    """A matrix of each sentence and head; only one of several heads needs a name."""
     from nmt.decoding.self_attention import read_self_attention
     from nmt.plotting.heatmap import Heatmap
 
-    heads: list[tuple[str, int | None]] = [("", head)]
-    if head == _ALL:
-        heads = [(f"head {number}", number) for number in range(1, getattr(bundle.recipe.model, "heads", 1) + 1)]
-    _check_count(len(lines), kind, matrices=len(heads))
     return [
         [
-            Heatmap(read_self_attention(bundle, line, head=number, layer=layer, to=to, subwords=subwords), title)
-            for title, number in heads
+            Heatmap(
+                read_self_attention(bundle, line, head=head, layer=layer, to=request.to, subwords=subwords),
+                f"head {head}" if len(heads) > 1 else "",
+            )
+            for head in heads
         ]
-        for line in lines
+        for line in request.sources
     ]
-
-
-def _transformer(bundle: Bundle) -> TransformerModelConfig:
-    """The settings of a Transformer."""
-    return cast("TransformerModelConfig", bundle.recipe.model)

@@ -1,1 +1,0 @@
-"""`nmt plot`: draw alignments as pictures or as an HTML page."""

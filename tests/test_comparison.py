@@ -17,10 +17,9 @@ from pydantic import TypeAdapter
 
 from nmt.alignment.gold import aligned_text, gold_links
 from nmt.bundle.folder import Bundle
-from nmt.comparison import measure as measure_module
 from nmt.comparison import runs
 from nmt.comparison.held_out import SMALLEST, HeldOut, length_buckets
-from nmt.comparison.measure import Figures, LengthScore, measure, saved_figures
+from nmt.comparison.measure import Figures, LengthScore, fastest, measure, saved_figures
 from nmt.comparison.plan import Candidate, check_same_recipe, find_candidates, locked
 from nmt.comparison.runs import Machine, Stopped, train_all
 from nmt.comparison.table import Row, Table, describe, with_p_values
@@ -210,12 +209,9 @@ def other_beam(candidate: Candidate) -> Any:
 
 def test_links_beside_the_text_give_an_alignment_error_rate(trained: Trained, corpus: Path, tmp_path: Path) -> None:
     good = trained[0][0]
-    lines = (corpus / "valid.src").read_text().splitlines()[:20]
-    for side, change in (("src", lambda words: words), ("tgt", lambda words: words[::-1])):
-        (tmp_path / f"links.{side}").write_text("".join(" ".join(change(line.split())) + "\n" for line in lines))
-    counts = [len(line.split()) for line in lines]
-    text = "".join(" ".join(f"{i}-{count - 1 - i}" for i in range(count)) + "\n" for count in counts)
-    (tmp_path / "links.align").write_text(text)
+    toy.write_reversal(tmp_path, pairs=20, held_out=0)
+    for end in ("src", "tgt", "align"):
+        (tmp_path / f"train.{end}").rename(tmp_path / f"links.{end}")
     figures = measure(
         good, HeldOut.load(good.recipe, "test", f"{tmp_path}/links"), "x", device=torch.device("cpu"), progress=unshown
     )
@@ -241,8 +237,8 @@ def test_the_samples_links_are_flipped_for_the_other_direction() -> None:
 
 def test_the_hansards_are_judged_on_their_gold_links(corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_CORPORA", str(corpora))
-    own = tree(Path("nowhere"), "x")["data"] | {"source": "en", "target": "fr", "train": "hansards-en-fr/train"}
-    data = parse_recipe({"name": "x", "data": own}, "test").data
+    texts = {"source": "en", "target": "fr", "train": "hansards-en-fr/train", "valid": "hansards-en-fr/test"}
+    data = parse_recipe({"name": "x", "data": texts}, "test").data
     assert aligned_text(data, "hansards-en-fr/test") == "hansards-en-fr/gold.trial"
     gold = gold_links("hansards-en-fr/gold.trial", source="fr")
     assert gold is not None
@@ -337,8 +333,7 @@ def test_the_table_lines_up_marks_the_best_and_tells_of_failures(corpus: Path) -
 def test_the_fastest_pass_counts_and_a_long_one_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.0, 5.0, 5.0, 7.0, 7.0, 11.0, 20.0, 60.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(times))
-    assert measure_module.fastest(lambda: "text") == ("text", 2.0)
-    assert measure_module.fastest(lambda: "text") == ("text", 40.0)
+    assert [fastest(lambda: "text") for _ in range(2)] == [("text", 2.0), ("text", 40.0)]
 
 
 def test_the_json_holds_what_the_table_rounds(corpus: Path) -> None:

@@ -170,26 +170,6 @@ def test_an_update_that_is_not_finite_is_skipped_on_the_gpu(tmp_path: Path, monk
     assert all(math.isfinite(record["loss"]) for record in records if record["kind"] == "valid")
 
 
-@pytest.mark.parametrize("size", [1, 4])
-def test_looking_less_often_at_what_has_ended_changes_nothing(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    on_gpu = [moved(bundle(), choose_device("cuda"))]
-    results = []
-    for check_every in (1, 2, 8):
-        monkeypatch.setattr("nmt.decoding.batch_decoder.CHECK_EVERY", check_every)
-        results.append(translate(on_gpu, decoding={"beam_size": size}))
-    for result in results[1:]:
-        for one, other in zip(result, results[0], strict=True):
-            assert one.text == other.text
-            assert one.score == pytest.approx(other.score, abs=1e-5)
-
-
-@needs_two
-def test_training_learns_on_the_second_gpu(tmp_path: Path) -> None:
-    toy.write_reversal(tmp_path)
-    recipe = toy.recipe(tmp_path, training={"epochs": 14})
-    assert train(recipe, tmp_path / "run", device=choose_device("cuda:1"), quiet=True).best > 80
-
-
 @needs_two
 def test_two_gpus_train_one_model(tmp_path: Path) -> None:
     toy.write_reversal(tmp_path)

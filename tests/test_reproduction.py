@@ -204,13 +204,14 @@ def test_what_was_reported_can_be_left_out(corpus: Path, tmp_path: Path) -> None
 
 
 def test_an_aer_needs_attention_and_so_do_replaced_words(corpus: Path) -> None:
+    replacing = {**REPORTED[0], "decoding": {"replace_unknown": True}}
     for reported, problem in (
         (REPORTED[3], "its model has no attention"),
-        ({**REPORTED[0], "decoding": {"replace_unknown": True}}, "unknown words cannot be replaced"),
+        (replacing, "unknown words cannot be replaced"),
     ):
-        own = tree(corpus, reported=[reported])
-        own["model"]["attention"]["score"] = {"kind": "none"}
-        recipe = parse_recipe(own, "x")
+        settings = tree(corpus, reported=[reported])
+        settings["model"]["attention"]["score"] = {"kind": "none"}
+        recipe = parse_recipe(settings, "x")
         with pytest.raises(UsageError, match=problem):
             measurements(recipe, HeldOut.load(recipe, "test"))
 

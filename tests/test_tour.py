@@ -20,11 +20,6 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 
 
-def test_the_readme_lists_every_page() -> None:
-    listed = re.findall(r"^\| \[.+?\]\((.+?)\)", (TOUR / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert listed == [page.name for page in PAGES]
-
-
 def test_table_4_repeats_the_measured_scores() -> None:
     page = (TOUR / "3_luong_et_al_2015.py").read_text(encoding="utf-8")
     results = (ROOT / "recipes/README.md").read_text(encoding="utf-8")

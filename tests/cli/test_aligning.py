@@ -15,8 +15,6 @@ from nmt.alignment.link_files import read_gold
 from nmt.alignment.links import GoldLinks
 from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
-from nmt.text.subwords import Subwords
-from tests.bundle.test_folder import TEXT, small_recipe
 from tests.cli.conftest import TEXTS
 from tests.commands import ROOT, Finished, good, nmt
 
@@ -194,19 +192,15 @@ def peak_of(*arguments: str, cwd: Path) -> tuple[int, str]:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak of memory from /proc")
-def test_ten_times_the_lines_keep_their_order_in_no_more_memory(tmp_path: Path) -> None:
-    subwords = Subwords.train(TEXT, kind="word", size=13, byte_fallback=False)
-    forward = small_recipe()
-    turned = forward.data.model_copy(update={"source": "de", "target": "en"})
-    for name, made in (("en-de", forward), ("de-en", forward.model_copy(update={"data": turned, "seed": 2}))):
-        Bundle.fresh(made, subwords, subwords).save(tmp_path / name)
+def test_ten_times_the_lines_keep_their_order_in_no_more_memory(untrained: Path, tmp_path: Path) -> None:
     words, draw, peaks = "the dog sees a cat".split(), random.Random(1), []
     for count in (20_000, 200_000):
         lengths = [(draw.randint(0, 9), draw.randint(0, 9)) for _ in range(count)]
         for side, of_side in zip(("en", "de"), zip(*lengths, strict=True), strict=True):
             lines = (" ".join(draw.choices(words, k=length)) for length in of_side)
             (tmp_path / side).write_text("".join(f"{line}\n" for line in lines))
-        arguments = ["en-de", "-s", "en", "-t", "de", "-o", "links", "--reverse", "de-en"]
+        arguments = [str(untrained / "words-en-de"), "-s", "en", "-t", "de", "-o", "links"]
+        arguments += ["--reverse", str(untrained / "words-de-en")]
         arguments += ["--extract", "argmax", "--symmetrize", "union"]  # a link for every word of either side
         peak, report = peak_of("align", *arguments, "--threads", "1", cwd=tmp_path)
         assert f"nmt: {count:,} lines aligned in" in report

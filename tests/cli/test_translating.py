@@ -3,14 +3,12 @@
 import gzip
 import json
 import os
-import pty
 import signal
 import subprocess
 from pathlib import Path
 from subprocess import PIPE
 
 from tests.commands import NMT, ROOT, Running, bad, good, nmt
-from tests.machine import needs_int8
 
 UGLY = (
     b"\xef\xbb\xbfthe dog sees the cat\n"
@@ -59,19 +57,6 @@ def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Pat
     reference = (corpus / "valid.de").read_text().splitlines()
     right = sum(one == other for one, other in zip(translated.splitlines(), reference, strict=True))
     assert right > len(reference) // 2
-
-
-@needs_int8
-def test_in_eight_bits_it_is_nearly_the_same(model: Path, corpus: Path) -> None:
-    text = (corpus / "valid.en").read_bytes()
-    full, rounded = (
-        good(nmt("translate", model, "--scores", "--precision", precision, stdin=text)).splitlines()
-        for precision in ("fp32", "int8")
-    )
-    assert len(full) == len(rounded)
-    assert full != rounded
-    same = sum(one.split("\t")[1] == other.split("\t")[1] for one, other in zip(full, rounded, strict=True))
-    assert same > 0.9 * len(full)
 
 
 def test_sentences_of_a_line_are_translated_by_themselves(model: Path, tmp_path: Path) -> None:
@@ -148,23 +133,6 @@ def test_of_samples_the_one_most_like_all_is_written(model: Path) -> None:
     for line, translation in enumerate(written, start=1):
         assert translation in {row[2] for row in samples if row[0] == str(line)}
     assert len(written) == 2
-
-
-def test_at_a_terminal_each_line_is_answered_at_once(model: Path) -> None:
-    ours, theirs = pty.openpty()
-    read, write = os.pipe()
-    process = Running("translate", model, stdin=theirs, stdout=write)
-    os.close(theirs)
-    os.close(write)
-    with open(read, "rb") as answers:
-        for _ in range(2):
-            os.write(ours, b"the dog sees the cat\n")
-            assert answers.readline().endswith(b"\n")
-        os.write(ours, b"\x04")  # end of input
-        assert answers.read() == b""
-    ended = process.finish()
-    os.close(ours)
-    assert (ended.stderr, ended.returncode) == (b"", 0)
 
 
 def test_a_reader_that_leaves_early_is_no_error(model: Path) -> None:

@@ -5,12 +5,11 @@ from pathlib import Path
 import optuna
 import pytest
 import typer
-import yaml
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from typer.testing import CliRunner
 
-from nmt.recipe import value_at
+from nmt.recipe import dump_recipe, value_at
 from recipes.tune import FACTORS, choose, main
 from tests.training.toy import recipe, write_reversal
 
@@ -27,19 +26,9 @@ def test_settings_are_scaled_within_their_factors_and_zero_stays(tmp_path: Path)
 
 def test_trials_are_added_to_those_of_an_earlier_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_reversal(tmp_path, pairs=50, held_out=5)
-    tree = {
-        "name": "mine",
-        "data": {"source": "src", "target": "tgt", "train": "train.{src,tgt}", "valid": "valid.{src,tgt}"},
-        "subwords": {"kind": "word", "size": 12, "byte_fallback": False},
-        "model": {"embedding": 8, "encoder": {"hidden": 8}, "attention": {"score": {"size": 8}}, "dropout": 0},
-        "training": {
-            "updates": 2,
-            "batch_tokens": 128,
-            "label_smoothing": 0,
-            "validation": {"metrics": ["perplexity"]},
-        },
-    }
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(tree))
+    training = {"updates": 2, "batch_tokens": 128, "validation": {"metrics": ["perplexity"]}}
+    settings = recipe(tmp_path, training=training, name="mine")
+    (tmp_path / "mine.yaml").write_text(dump_recipe(settings))
     monkeypatch.delitem(FACTORS, "subwords.size")  # the letters allow no more words
     monkeypatch.chdir(tmp_path)
     app = typer.Typer()

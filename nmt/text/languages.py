@@ -18,6 +18,8 @@ def find_language(name: str) -> str | None:
     import langcodes  # not at the top: commands without text start faster
 
     name = name.strip()
+    if "\0" in name:  # the mark between names and codes in the trie of langcodes, which would read beyond its end
+        return None
     try:
         language = langcodes.Language.get(langcodes.standardize_tag(name, macro=True))
     except (LookupError, ValueError):

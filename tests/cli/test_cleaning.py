@@ -39,7 +39,7 @@ def cleaned(folder: Path, *options: object, locator: str = "text.tsv") -> Finish
 
 def test_each_rule_has_its_count_and_samples(table: Path, tmp_path: Path) -> None:
     ended = cleaned(tmp_path, *RULES)
-    counts = dict(reversed(line.split(maxsplit=1)) for line in good(ended).splitlines())
+    counts = {rule: count for count, rule in (line.split(maxsplit=1) for line in good(ended).splitlines())}
     dropped = [rule for rule in counts if rule not in ("pairs", "kept")]
     assert (counts["pairs"], counts["kept"]) == ("10", "2")
     assert len(dropped) == 8

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from nmt.alignment.link_files import read_gold
-from nmt.bundle.folder import Bundle
-from tests.bundle.test_folder import small_recipe
 from tests.commands import good, nmt
 from tests.decoding.test_unknown import LINES, unsure
 
@@ -16,15 +14,12 @@ TEXT = "".join(f"{line}\n" for line in LINES).encode()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that often writes the unknown mark, one without attention, a text, and lexicons."""
+    """A model that often writes the unknown mark, a text, and a lexicon."""
     root = tmp_path_factory.mktemp("unknown")
     unsure().save(root / "model")
-    blind = small_recipe(attention={"score": "none"})
-    Bundle.fresh(blind, unsure().source, unsure().target).save(root / "blind")
     (root / "text.en").write_bytes(TEXT)
     (root / "text.de").write_text("Hund cat eine\nKatze the\n\nschläft eine\nHund\n")
     (root / "lexicon").write_text("cat\tKätzchen\nthe\tdie\ncat\tKater\n")
-    (root / "broken").write_text("cat\tKätzchen\nthe dog\n")
     return root
 
 

@@ -107,6 +107,26 @@ def test_annotations_and_final_states_follow_the_equations(kind: dict[str, Any])
     assert (encoded.cell is not None) == keeps_cells
 
 
+@pytest.mark.parametrize(("cell", "layer_norm"), list(product(CELLS, (False, True))))
+def test_a_reversed_encoder_is_a_forward_one_on_the_reversed_sentence(cell: str, layer_norm: bool) -> None:
+    kind = {**STACK, "cell": cell, "layers": 2, "layer_norm": layer_norm, "residual": True}
+    backward, forward = (
+        encoder_of({**kind, "direction": direction}, keeps_cells=cell == "lstm")
+        for direction in ("reversed", "forward")
+    )
+    weights = backward.state_dict()
+    forward.load_state_dict({name.replace("leftward", "rightward"): value for name, value in weights.items()})
+    sentence = doubles(1, 4, 3)
+    padded = torch.cat([sentence, doubles(1, 2, 3)], 1)
+    with torch.no_grad():
+        ours = backward(padded, torch.arange(6).unsqueeze(0) < 4)
+        theirs = forward(sentence.flip(1), torch.ones(1, 4, dtype=torch.bool))
+    torch.testing.assert_close(ours.annotations[:, :4], theirs.annotations.flip(1), rtol=0, atol=1e-12)
+    torch.testing.assert_close(ours.final, theirs.final, rtol=0, atol=1e-12)
+    if cell == "lstm":
+        torch.testing.assert_close(ours.cell, theirs.cell, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind["layers"] == 2])
 def test_values_in_the_padding_change_nothing(kind: dict[str, Any]) -> None:
     encoder = encoder_of(kind, keeps_cells=kind["cell"] == "lstm")

@@ -308,6 +308,7 @@ CELLS = st.lists(
     kind=st.sampled_from(["tsv", "csv", "jsonl", "parquet", "tsv.gz"]),
 )
 @example(content=b'{"en": "a", "de": "b"}\n' + b"[" * 100_000, kind="jsonl")
+@example(content=b"\0", kind="tsv")
 def test_tables(tmp_path: Path, content: bytes, kind: str) -> None:
     path = tmp_path / f"table.{kind}"
     path.write_bytes(gzip.compress(content) if kind == "tsv.gz" else content)

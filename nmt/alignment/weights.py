@@ -48,67 +48,34 @@ class Alignment(EqualByValue):
         object.__setattr__(self, "target", tuple(self.target))
 
 
-def merge_to_words(
-    weights: ArrayLike,
-    source_word_of: Sequence[int],
-    target_word_of: Sequence[int],
-    *,
-    size: tuple[int, int] | None = None,
-) -> Matrix:
-    """Merge weights between tokens into weights between words (Clark et al. 2019, section 4.1).
+def between_words(
+    weights: ArrayLike, source: tuple[tuple[str, ...], list[int]], target: tuple[tuple[str, ...], list[int]]
+) -> Alignment:
+    """Merge weights between tokens into the alignment between words (Clark et al. 2019, section 4.1).
 
         W_mn = 1/|P_m|  sum_{i in P_m}  sum_{j in Q_n}  w_ij
 
     with P_m the tokens of target word m and Q_n those of source word n. Weights are summed over the source tokens of a word
     and averaged over the target tokens, so rows that sum to 1 still do. Weight on an end mark is dropped, so that a figure shows
-    a word whose weight is there as unaligned.
+    a word whose weight is there as unaligned. A target word without tokens has a row of zeros.
 
     Args:
-        weights: [T S] between tokens, end marks included where the model has them.
-        source_word_of: word of each of the S source tokens; -1 is no word (an end mark): its column is dropped.
-        target_word_of: word of each of the T target tokens; -1 is no word: its row is dropped.
-        size: (target words, source words), needed where the last words may have no token; by default counted from the
-            indices. A target word without tokens has a row of zeros.
-
-    Returns:
-        [target words, source words].
-
-    Raises:
-        ValueError: index lists that do not fit the matrix.
+        weights: [T S] between tokens, then end marks where the model has them.
+        source, target: the words of each side, and the word of each token, as `words_of` tells them.
     """
     matrix = np.asarray(weights, dtype=np.float64)
-    if matrix.shape != (len(target_word_of), len(source_word_of)):
-        indices = f"{len(target_word_of)} target and {len(source_word_of)} source tokens"
-        raise ValueError(f"weights must be [T S] for {indices}, but are {matrix.shape}.")
-    target_words, source_words = size or (None, None)
-    rows = _membership(target_word_of, target_words)
-    columns = _membership(source_word_of, source_words)
-    merged: Matrix = (rows / np.maximum(rows.sum(axis=0), 1)).T @ matrix @ columns
-    return merged
+    rows, columns = (_membership(*side, count) for side, count in zip((target, source), matrix.shape, strict=True))
+    merged = (rows / np.maximum(rows.sum(axis=0), 1)).T @ matrix @ columns
+    return Alignment(merged, source[0], target[0])
 
 
-def _membership(word_of: Sequence[int], words: int | None) -> Matrix:
-    """[tokens, words]: 1 where the token belongs to the word."""
-    highest = max(word_of, default=-1)
-    count = highest + 1 if words is None else words
-    if highest >= count or min(word_of, default=0) < -1:
-        raise ValueError(f"word indices must lie between -1 and {count - 1}, but are {list(word_of)}.")
-    indices = np.asarray(word_of, dtype=np.int64).reshape(-1, 1)
-    return np.asarray(indices == np.arange(count), dtype=np.float64)
-
-
-def between_words(
-    weights: ArrayLike, source: tuple[tuple[str, ...], list[int]], target: tuple[tuple[str, ...], list[int]]
-) -> Alignment:
-    """The alignment between words, from weights between tokens [T S], end marks included, and `words_of` each side."""
-    rows = np.asarray(weights)
-    # End marks of both sides; an unfinished target has none, and a blank line has none at all.
-    words_by_side = [
-        [*word_of, *[-1] * (count - len(word_of))]
-        for count, (_, word_of) in zip(rows.shape, (target, source), strict=True)
-    ]
-    size = len(target[0]), len(source[0])
-    return Alignment(merge_to_words(rows, words_by_side[1], words_by_side[0], size=size), source[0], target[0])
+def _membership(words: Sequence[str], word_of: Sequence[int], count: int) -> Matrix:
+    """[count, words]: 1 where the token belongs to the word. End marks belong to none, nor do tokens whose word is -1."""
+    membership = np.zeros((count, len(words)))
+    for token, word in enumerate(word_of):
+        if word >= 0:
+            membership[token, word] = 1
+    return membership
 
 
 def entropy(weights: ArrayLike) -> NDArray[np.float64]:

@@ -4,8 +4,9 @@ from math import log
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
-from nmt.alignment.weights import Alignment, entropy, merge_to_words
+from nmt.alignment.weights import Alignment, between_words, entropy
 
 
 def random_rows(targets: int, sources: int) -> np.ndarray:
@@ -36,17 +37,15 @@ def test_alignment_refuses_what_is_no_weight_matrix(weights: list[list[float]], 
 # --- merging ----------------------------------------------------------------------------------------------------
 
 
+def merged(weights: ArrayLike, source_word_of: list[int], target_word_of: list[int]) -> np.ndarray:
+    source, target = ((tuple("abcde"[: max(word_of) + 1]), word_of) for word_of in (source_word_of, target_word_of))
+    return between_words(weights, source, target).weights
+
+
 def test_source_tokens_are_summed_and_target_tokens_averaged() -> None:
     weights = [[0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.0, 1.0, 0.0]]
-    merged = merge_to_words(weights, [0, 0, 1], [0, 1, 1])
     #  word 0: [.5+.25, .25]   word 1: mean of [.25, .75] and [1, 0]
-    assert merged.tolist() == [[0.75, 0.25], [0.625, 0.375]]
-
-
-def test_rows_that_sum_to_one_still_do() -> None:
-    merged = merge_to_words(random_rows(7, 9), [0, 0, 1, 2, 2, 2, 3, 4, 4], [0, 1, 1, 1, 2, 3, 3])
-    assert merged.shape == (4, 5)
-    np.testing.assert_allclose(merged.sum(axis=1), 1)
+    assert merged(weights, [0, 0, 1], [0, 1, 1]).tolist() == [[0.75, 0.25], [0.625, 0.375]]
 
 
 def test_merging_agrees_with_loops_over_scattered_tokens() -> None:
@@ -58,27 +57,18 @@ def test_merging_agrees_with_loops_over_scattered_tokens() -> None:
             for weight, owner in zip(row, source_word_of, strict=True):
                 if owner >= 0:
                     expected[word, owner] += weight / len(rows)
-    np.testing.assert_allclose(merge_to_words(weights, source_word_of, target_word_of), expected)
+    np.testing.assert_allclose(merged(weights, source_word_of, target_word_of), expected)
+    whole = merged(weights, [0, 0, 1, 2, 2], [0, 1, 1, 2, 3, 3])
+    np.testing.assert_allclose(whole.sum(axis=1), 1)  # rows that sum to one still do
 
 
 def test_end_marks_are_dropped_with_their_weight() -> None:
-    weights = [[0.3, 0.3, 0.4], [0.0, 0.0, 1.0]]
-    assert merge_to_words(weights, [0, 1, -1], [0, -1]).tolist() == [[0.3, 0.3]]
+    assert merged([[0.3, 0.3, 0.4], [0.0, 0.0, 1.0]], [0, 1], [0]).tolist() == [[0.3, 0.3]]
 
 
 def test_words_without_tokens_get_rows_and_columns_of_zeros() -> None:
-    assert merge_to_words([[1.0]], [0], [0], size=(2, 3)).tolist() == [[1, 0, 0], [0, 0, 0]]
-
-
-@pytest.mark.parametrize(
-    ("source_word_of", "target_word_of", "size"),
-    [([0], [0], None), ([0, -2], [0], None), ([0, 3], [0], (1, 3)), ([0, 1], [0, 0], None)],
-)
-def test_indices_that_do_not_fit_are_refused(
-    source_word_of: list[int], target_word_of: list[int], size: tuple[int, int] | None
-) -> None:
-    with pytest.raises(ValueError, match="must"):
-        merge_to_words([[0.5, 0.5]], source_word_of, target_word_of, size=size)
+    alignment = between_words([[1.0]], (("a", "b", "c"), [0]), (("d", "e"), [0]))
+    assert alignment.weights.tolist() == [[1, 0, 0], [0, 0, 0]]
 
 
 # --- entropy ----------------------------------------------------------------------------------------------------

@@ -119,10 +119,3 @@ def test_every_block_is_run_here() -> None:
     others = [command.rstrip() for command in commands_of(README) if command not in commands]
     assert others == ["tools/quickstart", "tools/test"]  # by hand and by CI
     assert all(os.access(ROOT / script, os.X_OK) for script in others)
-
-
-def test_no_sentence_is_long() -> None:
-    prose = re.sub(r"```.*?```|^\|.*$|^#.*$|!\[.*?\]\(.*?\)", "\n\n", README, flags=re.DOTALL | re.MULTILINE)
-    prose = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", prose)
-    sentences = re.split(r"(?<=[.!?])\s+|\n\s*\n|\n\* ", prose)
-    assert [sentence for sentence in sentences if len(sentence.split()) > 35] == []

@@ -24,6 +24,7 @@ def test_settings_are_scaled_within_their_factors_and_zero_stays(tmp_path: Path)
     assert all(value_at(toy.model_dump(), key) for key in settings)
 
 
+@pytest.mark.slow
 def test_trials_are_added_to_those_of_an_earlier_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_reversal(tmp_path, pairs=50, held_out=5)
     training = {"updates": 2, "batch_tokens": 128, "validation": {"metrics": ["perplexity"]}}

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 from nmt.cli.allocation import keep_kernels
 
@@ -32,32 +31,6 @@ def test_freed_memory_is_kept() -> None:
         return int(ended.stdout)
 
     assert faults("keep") < faults("leave") / 5
-
-
-SIZES = 1100
-PRODUCTS = f"""
-from nmt.cli.allocation import keep_kernels
-keep_kernels()
-import torch
-factor = torch.ones(32, 32, dtype=torch.bfloat16)
-for _ in range(2):
-    for size in range(32, 32 + {SIZES}):
-        torch.ones(size, 32, dtype=torch.bfloat16) @ factor
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="oneDNN is not there")
-def test_kernels_are_compiled_once() -> None:
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("ONEDNN_")}
-    environment = plain | {"ONEDNN_VERBOSE": "profile_create"}
-    ended = subprocess.run(
-        [sys.executable, "-c", PRODUCTS], capture_output=True, text=True, check=True, env=environment
-    )
-    compiled = ended.stdout.count("cache_miss")
-    if not compiled:
-        pytest.skip("oneDNN does not multiply in bf16 on this processor")
-    assert compiled <= SIZES
 
 
 def test_the_environment_has_the_last_word_on_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,6 @@ def keep_freed_memory() -> None:
 def keep_kernels() -> None:
     """Enlarge oneDNN's cache of kernels, unless the environment sets its size.
 
-    oneDNN compiles a kernel for each size of matrix product, and training on real text has several thousand sizes.
+    oneDNN compiles a kernel for each size of matrix product, and real text has several thousand sizes.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))

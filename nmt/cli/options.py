@@ -135,11 +135,12 @@ def log_to_stderr(*, quiet: bool) -> None:
     logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, handlers=[handler])
 
 
-def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
+def set_up(*, quiet: bool = False, threads: int | None = None, trains: bool = False) -> None:
     """Set up the process: warnings as single lines on stderr, memory reuse, and the number of threads."""
     log_to_stderr(quiet=quiet)
     keep_freed_memory()
-    keep_kernels()
+    if not trains:  # training bounds them itself: its shapes hardly return
+        keep_kernels()
     if threads is not None:
         import torch
 

@@ -46,7 +46,7 @@ def reproduce(
 
     recipe = load_recipe(name, settings or ())
     run = out or Path("runs") / recipe.name
-    set_up(quiet=quiet, threads=threads)
+    set_up(quiet=quiet, threads=threads, trains=True)
     import torch
 
     from nmt.comparison.held_out import HeldOut

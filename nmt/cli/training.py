@@ -83,7 +83,7 @@ def train(
     is_first = rank_of_process() == 0
     if threads is None and count_of_ranks() > 1:
         threads = max(usable_cores() // ranks_on_this_machine(), 1)
-    set_up(quiet=quiet or not is_first, threads=threads)
+    set_up(quiet=quiet or not is_first, threads=threads, trains=True)
     from nmt.plotting.curves import plot_learning_curve
     from nmt.runtime.device import choose_device
     from nmt.training.log import METRICS

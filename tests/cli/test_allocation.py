@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from nmt.cli.allocation import keep_kernels
+from nmt.cli.options import set_up
+from nmt.runtime.device import PRODUCT_CACHES, bound_compiled_products
 
 CODE = """
 import resource, sys
@@ -37,3 +39,13 @@ def test_the_environment_has_the_last_word_on_kernels(monkeypatch: pytest.Monkey
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
     keep_kernels()
     assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_training_keeps_fewer_kernels_than_the_rest(trains: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cache in PRODUCT_CACHES:
+        monkeypatch.setenv(cache, "")  # so that it is as before after the test
+        monkeypatch.delenv(cache)
+    set_up(trains=trains)
+    bound_compiled_products()
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == ("128" if trains else "16384")

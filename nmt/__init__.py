@@ -7,8 +7,7 @@ if TYPE_CHECKING:
     from nmt.alignment.translation import TranslationHypothesis
     from nmt.alignment.weights import Alignment
     from nmt.bundle.folder import Bundle
-    from nmt.comparison.evaluation import evaluate
-    from nmt.comparison.translation_scores import Evaluation
+    from nmt.comparison.evaluation import Evaluation, evaluate
     from nmt.data.corpus import ParallelCorpus
     from nmt.data.locators import load_corpus
     from nmt.decoding.loading import load
@@ -64,7 +63,7 @@ _HOME = {
     "DataError": "nmt.errors",
     "DecodingOptions": "nmt.decoding.options",
     "Drawing": "nmt.plotting.style",
-    "Evaluation": "nmt.comparison.translation_scores",
+    "Evaluation": "nmt.comparison.evaluation",
     "NmtError": "nmt.errors",
     "ParallelCorpus": "nmt.data.corpus",
     "Recipe": "nmt.recipe",

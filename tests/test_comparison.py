@@ -19,10 +19,10 @@ from nmt.alignment.gold import aligned_text, gold_links
 from nmt.bundle.folder import Bundle
 from nmt.comparison import runs
 from nmt.comparison.held_out import SMALLEST, HeldOut, length_buckets
-from nmt.comparison.measure import Figures, LengthScore, fastest, measure, saved_figures
+from nmt.comparison.measure import Figures, LengthScore, measure, saved_figures
 from nmt.comparison.plan import Candidate, check_same_recipe, find_candidates, locked
 from nmt.comparison.runs import Machine, Stopped, train_all
-from nmt.comparison.table import Row, Table, describe, with_p_values
+from nmt.comparison.table import Row, Table, with_p_values
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.errors import DataError, UsageError
@@ -197,14 +197,7 @@ def test_figures_are_those_of_the_model_and_are_kept(trained: Trained) -> None:
     good.row.write_text(row.replace('"updates": 8', '"updates": "many"'))
     assert saved_figures(good, text, "here") is None
     good.row.write_text(row)
-    assert saved_figures(replace(good, recipe=other_beam(good)), text, "here") is None
     assert measure(blind, text, "here", device=torch.device("cpu"), progress=unshown).entropy is None
-
-
-def other_beam(candidate: Candidate) -> Any:
-    own = json.loads(candidate.recipe.model_dump_json())
-    own["decoding"]["beam_size"] = 7
-    return parse_recipe(own, "test")
 
 
 def test_links_beside_the_text_give_an_alignment_error_rate(trained: Trained, corpus: Path, tmp_path: Path) -> None:
@@ -330,12 +323,6 @@ def test_the_table_lines_up_marks_the_best_and_tells_of_failures(corpus: Path) -
     assert "Budget: 2 to 20 epochs, at most 8 updates, batches of 512 target tokens." in varied.markdown()
 
 
-def test_the_fastest_pass_counts_and_a_long_one_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([0.0, 5.0, 5.0, 7.0, 7.0, 11.0, 20.0, 60.0])
-    monkeypatch.setattr(time, "perf_counter", lambda: next(times))
-    assert [fastest(lambda: "text") for _ in range(2)] == [("text", 2.0), ("text", 40.0)]
-
-
 def test_the_json_holds_what_the_table_rounds(corpus: Path) -> None:
     content = json.loads(table(corpus).json())
     assert [row["name"] for row in content["rows"]] == ["one", "two", "three"]
@@ -361,14 +348,14 @@ def test_p_values_are_those_of_the_paired_test(tmp_path: Path) -> None:
 
 def test_every_attention_recipe_is_described() -> None:
     folder = ROOT / "recipes" / "attention"
-    described = [str(describe(load_recipe(path))) for path in sorted(folder.glob("*.yaml"))]
+    described = [str(load_recipe(path).model.attention_in_words) for path in sorted(folder.glob("*.yaml"))]
     assert len(set(described)) == len(described)
 
 
 def test_a_transformer_is_described_by_its_heads(corpus: Path) -> None:
     settings = tree(corpus, "x")
     settings["model"] = {"kind": "transformer", "embedding": 16, "heads": 2}
-    assert describe(parse_recipe(settings, "x"))["score"] == "scaled dot, 2 heads"
+    assert parse_recipe(settings, "x").model.attention_in_words["score"] == "scaled dot, 2 heads"
 
 
 # --- the command ------------------------------------------------------------------------------------------------

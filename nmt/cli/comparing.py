@@ -142,14 +142,13 @@ def _measured(
 
 def _plot(rows: Sequence[Row], path: Path) -> None:
     """Draw BLEU by length of the source, if there are figures."""
-    from nmt.comparison.table import describe
     from nmt.plotting.by_length import ScoreLine, plot_by_length
 
     lines: list[ScoreLine] = []
     buckets: tuple[LengthScore, ...] = ()
     for row in rows:
         if row.figures is not None:
-            score, *further = describe(row.candidate.recipe).values()
+            score, *further = row.candidate.recipe.model.attention_in_words.values()
             buckets = row.figures.by_length
             lines.append(ScoreLine(row.name, [bucket.bleu for bucket in buckets], score, str(further)))
     if lines:

@@ -78,7 +78,7 @@ def evaluate(
     text with a Pharaoh file (`test.align` beside `test.en`).
     """
     set_up(quiet=quiet, threads=threads)
-    from nmt.comparison.translation_scores import Evaluation
+    from nmt.comparison.evaluation import Evaluation
 
     _check_scoring(tokenize, bootstrap, language, published=published, compares=baseline is not None)
     scoring: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}

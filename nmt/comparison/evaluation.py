@@ -1,23 +1,150 @@
-"""Score a model's translations of a corpus."""
+"""The scores of translations: those of a model, which translates a corpus first, or those in a file.
+
+Only a model needs PyTorch, which is imported with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import torch
-
+from nmt.alignment.error_rate import AlignmentErrorRate, error_rate
 from nmt.alignment.gold import gold_links
+from nmt.alignment.links import GoldLinks
 from nmt.comparison.held_out import held_out_texts
-from nmt.comparison.measure import WithProgress, forced_error_rate
-from nmt.comparison.translation_scores import Evaluation
 from nmt.data.corpus import ParallelCorpus
-from nmt.decoding.loading import Folder, load
-from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
+from nmt.evaluation.metrics import Comparison, MetricScore
 from nmt.recipe import Recipe
 from nmt.runtime.wording import counted
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt.decoding.loading import Folder
+    from nmt.decoding.translator import Translator
+
+_log = logging.getLogger(__name__)
+
+ItemT = TypeVar("ItemT")
+WithProgress = Callable[[Iterable[ItemT], str, int], Iterator[ItemT]]
+"""Passes items on while showing progress; takes the items, what is being done, and the number of items."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of translations. `print` shows them as `nmt evaluate` does.
+
+    Attributes:
+        text: name of the text.
+        system: what translated it.
+        translations: the translations.
+        references: one list of references, or several.
+        scores: BLEU, chrF and TER, with signatures and confidence intervals.
+        comparisons: the same scores beside those of a baseline, with p-values.
+        alignment: error rate of the attention on the references; None for text without gold links.
+        languages: source and target language; none if they are not known.
+        texts: the evaluation of each text, if these scores are the means of several.
+    """
+
+    text: str
+    system: str
+    translations: list[str]
+    references: list[list[str]]
+    scores: tuple[MetricScore, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    alignment: AlignmentErrorRate | None = None
+    languages: tuple[str, str] | None = None
+    texts: tuple[Evaluation, ...] = ()
+
+    @classmethod
+    def mean(cls, texts: Sequence[Evaluation]) -> Evaluation:
+        """The evaluations of several texts, and the means of their scores, which have no intervals."""
+        by_metric = zip(*(text.scores for text in texts), strict=True)
+        return cls(
+            " + ".join(text.text for text in texts),
+            texts[0].system,
+            [line for text in texts for line in text.translations],
+            [[line for text in texts for line in text.references[0]]],
+            tuple(map(metrics.mean_score, by_metric)),
+            texts=tuple(texts),
+        )
+
+    def of_system(self, name: str) -> Evaluation:
+        """The same, with another name of what translated."""
+        return replace(self, system=name, texts=tuple(text.of_system(name) for text in self.texts))
+
+    @property
+    def bleu(self) -> MetricScore:
+        """BLEU."""
+        return self.scores[0]
+
+    @property
+    def chrf(self) -> MetricScore:
+        """chrF."""
+        return self.scores[1]
+
+    @property
+    def ter(self) -> MetricScore:
+        """TER; lower is better."""
+        return self.scores[2]
+
+    def __str__(self) -> str:
+        if self.texts:
+            rows = {"-".join(text.languages or ()): text.scores for text in self.texts}
+            return metrics.format_rows({**rows, "mean": self.scores})
+        lines = [metrics.format_scores(self.scores)]
+        lines += [] if self.alignment is None else [str(self.alignment)]
+        lines += ["", metrics.format_comparison(self.comparisons)] if self.comparisons else []
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "text": self.text,
+            "system": self.system,
+            "sentences": len(self.references[0]),
+            "scores": list(map(asdict, self.scores)),
+            "comparison": list(map(asdict, self.comparisons)),
+            "alignment": None if self.alignment is None else asdict(self.alignment),
+            **({"languages": list(self.languages)} if self.languages else {}),
+            **({"texts": [text.to_dict() for text in self.texts]} if self.texts else {}),
+        }
+
+    def scored(
+        self,
+        *,
+        baseline: Sequence[str] | None = None,
+        language: str | None = None,
+        tokenize: str | None = None,
+        lowercase: bool = False,
+        published: bool = False,
+        bootstrap: int = 1000,
+    ) -> Evaluation:
+        """The same with scores; arguments as for `evaluate`. Raises UsageError and DataError."""
+        lines, references = self.translations, self.references
+        systems = {} if baseline is None else {"baseline": list(baseline), "system": lines}
+        if published:
+            form = partial(metrics.published_form, language=language)
+            tokenize, lines, references = "none", form(lines), [form(side) for side in references]
+            systems = {name: form(side) for name, side in systems.items()}
+        options: dict[str, Any] = {
+            "language": language,
+            "tokenize": metrics.choose_tokenizer(language, tokenize),
+            "lowercase": lowercase,
+            "bootstrap": bootstrap,
+        }
+        bleu_warning = metrics.bleu_warning([*lines, *references[0]], options["tokenize"])
+        for warning in filter(None, (bleu_warning, metrics.composition_warning(lines, references[0]))):
+            _log.warning("%s", warning)
+        scores = metrics.evaluate(lines, references, **options)
+        return replace(
+            self, scores=scores, comparisons=metrics.compare(systems, references, **options) if systems else ()
+        )
 
 
 def evaluate(
@@ -60,8 +187,10 @@ def evaluate(
         DataError: a folder or corpus cannot be used, or `baseline` has another number of lines.
         UsageError: an option is wrong, a tokenizer cannot be used, or the recipe names no such text.
     """
-    changes: dict[str, Any] = {**options}
-    translator = model.with_options(**changes) if isinstance(model, Translator) else load(model, device, **changes)
+    from nmt.decoding.loading import load
+    from nmt.decoding.translator import Translator
+
+    translator = model.with_options(**options) if isinstance(model, Translator) else load(model, device, **options)
     recipe = translator.recipe
     if recipe is None:
         raise UsageError("This model has no recipe, which names its languages: save it, and evaluate its folder.")
@@ -71,7 +200,11 @@ def evaluate(
         texts = held_out_texts(recipe, corpus, translator.to)
     else:
         texts = [corpus] if isinstance(corpus, ParallelCorpus) else list(corpus)
-    scorings = [_scoring(recipe, text, tokenize, published=published) for text in texts]
+    for text in texts:  # what cannot be scored so fails before any work is done
+        if published:
+            metrics.published_form(["a"], text.languages[1])
+        else:
+            metrics.check_tokenizer(tokenize or tokenizer_of(recipe, text))
     if baseline is not None and len(texts) > 1:
         raise UsageError(
             f"A baseline translates one text, but there are {len(texts)}: choose one by its language (to, --to)."
@@ -84,22 +217,16 @@ def evaluate(
     system = "translator" if isinstance(model, Translator) else str(model)
     evaluations = [
         _translated(translator, system, text, bootstrap, progress).scored(
-            baseline=baseline, lowercase=lowercase, published=published, bootstrap=bootstrap, **scoring
+            baseline=baseline,
+            language=text.languages[1],
+            tokenize=None if published else tokenize or recipe.evaluation.tokenize,
+            lowercase=lowercase,
+            published=published,
+            bootstrap=bootstrap,
         )
-        for text, scoring in zip(texts, scorings, strict=True)
+        for text in texts
     ]
     return evaluations[0] if len(texts) == 1 else Evaluation.mean(evaluations)
-
-
-def _scoring(recipe: Recipe, text: ParallelCorpus, tokenize: str | None, *, published: bool) -> dict[str, str | None]:
-    """Target language and tokenizer of a text. Raises UsageError before any work is done if it cannot be scored so."""
-    language = text.languages[1]
-    if published:
-        metrics.published_form(["a"], language)
-    else:
-        tokenize = metrics.choose_tokenizer(language, tokenize or recipe.evaluation.tokenize)
-        metrics.check_tokenizer(tokenize)
-    return {"language": language, "tokenize": tokenize}
 
 
 def _translated(
@@ -115,3 +242,21 @@ def _translated(
         aligner = translator.with_options(alignments=True, posterior=False)
         errors = forced_error_rate(aligner, text, gold, bootstrap=bootstrap, progress=progress)
     return Evaluation(text.name, system, translations, [list(text.target)], alignment=errors, languages=text.languages)
+
+
+def tokenizer_of(recipe: Recipe, text: ParallelCorpus) -> str:
+    """sacreBLEU's tokenizer for translations of a text by a recipe's model."""
+    return metrics.choose_tokenizer(text.languages[1], recipe.evaluation.tokenize)
+
+
+def forced_error_rate(
+    translator: Translator,
+    text: ParallelCorpus,
+    gold: Sequence[GoldLinks],
+    *,
+    bootstrap: int = 0,
+    progress: WithProgress[Any],
+) -> AlignmentErrorRate:
+    """The error rate of a model's links when it is forced to produce the references."""
+    references = progress(translator.stream_scores(text.pairs()), "aligning", len(text))
+    return error_rate([reference.links for reference in references], gold, bootstrap=bootstrap)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import gc
-import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from nmt.alignment.error_rate import AlignmentErrorRate, error_rate
-from nmt.alignment.links import GoldLinks
 from nmt.alignment.weights import entropy
-from nmt.bundle.folder import WEIGHTS, Bundle
+from nmt.bundle.folder import Bundle
+from nmt.comparison.evaluation import WithProgress, forced_error_rate, tokenizer_of
 from nmt.comparison.held_out import HeldOut, length_buckets
 from nmt.comparison.plan import Candidate
 from nmt.comparison.runs import records
@@ -32,18 +28,10 @@ from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_json
 from nmt.text.scripts import splitter
 
-_VERSION = 4
+_VERSION = 5
 """Version of the method; rows of an older version are measured again."""
 _WARM_UP = 1000
 """Lines translated before timing, sampled evenly: matrix products of a new size are slower the first time."""
-_PASSES = 3
-"""Most timed translations of the text; the fastest counts."""
-_LONG_ENOUGH = 30.0
-"""Seconds of timing after which there is no further pass."""
-
-ItemT = TypeVar("ItemT")
-WithProgress = Callable[[Iterable[ItemT], str, int], Iterator[ItemT]]
-"""Passes items on while showing progress; takes the items, what is being done, and the number of items."""
 
 
 @dataclass(frozen=True)
@@ -119,37 +107,19 @@ def measure(
         **training_figures(candidate.run),
         trained_with=read_json(candidate.marker),
     )
-    row = {"key": _key(candidate, text, machine), "figures": asdict(figures)}
+    row = {"key": _key(text, machine), "figures": asdict(figures)}
     write_content(candidate.row, json.dumps(row, ensure_ascii=False, indent=1) + "\n")
     return figures
 
 
 def saved_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures | None:
-    """Load earlier figures, if model, text, decoding and machine are still the same."""
+    """Load earlier figures of the run, if text and machine are still the same."""
     try:
         content = read_json(candidate.row)
-        is_same = content["key"] == _key(candidate, text, machine) and candidate.translations.is_file()
+        is_same = content["key"] == _key(text, machine) and candidate.translations.is_file()
         return TypeAdapter(Figures).validate_python(content["figures"]) if is_same else None
     except (DataError, KeyError, TypeError, ValidationError):  # the row is missing or damaged
         return None
-
-
-def tokenizer_of(recipe: Recipe, text: ParallelCorpus) -> str:
-    """sacreBLEU's tokenizer for translations of a text by a recipe's model."""
-    return metrics.choose_tokenizer(text.languages[1], recipe.evaluation.tokenize)
-
-
-def forced_error_rate(
-    translator: Translator,
-    text: ParallelCorpus,
-    gold: Sequence[GoldLinks],
-    *,
-    bootstrap: int = 0,
-    progress: WithProgress[Any],
-) -> AlignmentErrorRate:
-    """The error rate of a model's links when it is forced to produce the references."""
-    references = progress(translator.stream_scores(text.pairs()), "aligning", len(text))
-    return error_rate([reference.links for reference in references], gold, bootstrap=bootstrap)
 
 
 def training_figures(run: Path) -> dict[str, Any]:
@@ -167,27 +137,15 @@ def training_figures(run: Path) -> dict[str, Any]:
     }
 
 
-def fastest(run: Callable[[], ItemT]) -> tuple[ItemT, float]:
-    """Call a function up to three times; returns its result and the seconds of the fastest call."""
-    gc.collect()  # objects of earlier work would slow down the first call
-    seconds: list[float] = []
-    while True:
-        start = time.perf_counter()
-        result = run()
-        seconds.append(time.perf_counter() - start)
-        if len(seconds) == _PASSES or sum(seconds) > _LONG_ENOUGH:
-            return result, min(seconds)
-
-
 def _translation_figures(
     translator: Translator, candidate: Candidate, corpus: ParallelCorpus, progress: WithProgress[Any]
 ) -> dict[str, Any]:
     """BLEU, chrF, BLEU by length, and decoding speed."""
     translator = translator.with_options(alignments=False)
     list(translator.stream(corpus.source[:: -(-len(corpus) // _WARM_UP)]))
-    lines, seconds = fastest(
-        lambda: [line.text for line in progress(translator.stream(corpus.source), "translating", len(corpus))]
-    )
+    start = time.perf_counter()
+    lines = [line.text for line in progress(translator.stream(corpus.source), "translating", len(corpus))]
+    seconds = time.perf_counter() - start
     write_content(candidate.translations, "".join(f"{line}\n" for line in lines))
     references, tokenizer = list(corpus.target), tokenizer_of(candidate.recipe, corpus)
     bleu, chrf = metrics.evaluate(lines, references, metrics=("bleu", "chrf"), tokenize=tokenizer)
@@ -236,12 +194,6 @@ def _reference_figures(
     return figures
 
 
-def _key(candidate: Candidate, text: HeldOut, machine: str) -> str:
-    """A hash of everything the figures depend on."""
-    corpora = [text.corpus.fingerprint, text.aligned.fingerprint if text.gold is not None else ""]
-    decoding = candidate.recipe.decoding.model_dump_json()
-    marker = candidate.marker.read_text(encoding="utf-8")
-    tokenizer = tokenizer_of(candidate.recipe, text.corpus)
-    digest = hashlib.sha256(json.dumps([_VERSION, *corpora, decoding, tokenizer, marker, machine]).encode())
-    digest.update((candidate.run / WEIGHTS).read_bytes())
-    return digest.hexdigest()
+def _key(text: HeldOut, machine: str) -> list[Any]:
+    """What figures depend on, beside the run folder that they are in, whose recipe does not change."""
+    return [_VERSION, text.corpus.fingerprint, text.aligned.fingerprint if text.gold is not None else None, machine]

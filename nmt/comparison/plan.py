@@ -1,9 +1,8 @@
 """The recipes of a comparison, and the layout of its folder.
 
 recipes/NAME.yaml       the complete effective recipe
-runs/NAME/              the run folder, which is also a model folder
+runs/NAME/              the run folder, which is also a model folder; the figures are in it
 logs/NAME.log           the output of the training process
-rows/NAME.json          the figures, with a key of what they depend on
 translations/NAME.txt   the translations
 .comparison             marks the folder as made by `nmt compare`, and locks it
 """
@@ -66,8 +65,8 @@ class Candidate:
 
     @property
     def row(self) -> Path:
-        """The figures."""
-        return self.folder / "rows" / f"{self.name}.json"
+        """The figures of this run, and what else they depend on."""
+        return self.run / "figures.json"
 
     @property
     def translations(self) -> Path:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from nmt import __version__
+from nmt.comparison.evaluation import WithProgress, forced_error_rate, tokenizer_of
 from nmt.comparison.held_out import HeldOut
-from nmt.comparison.measure import WithProgress, forced_error_rate, tokenizer_of
 from nmt.comparison.table import NONE, TableColumn, markdown_table
 from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.translator import Translator

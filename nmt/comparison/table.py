@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from nmt import __version__
-from nmt.comparison.measure import Figures, tokenizer_of
+from nmt.comparison.evaluation import tokenizer_of
+from nmt.comparison.measure import Figures
 from nmt.comparison.plan import Candidate, settings
 from nmt.data.corpus import ParallelCorpus
 from nmt.evaluation import metrics
@@ -26,7 +27,7 @@ _DESCRIBED = (
     "model.attention.window.kind",
     "model.decoder.order.",
 )
-"""Settings that have columns of their own (`describe`)."""
+"""Settings that have columns of their own (`attention_in_words`)."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Table:
     def _circumstances(self) -> str:
         """The list above the table: text, budget, machine, command."""
         recipes = [row.candidate.recipe for row in self.rows]
-        described = [describe(recipe) for recipe in recipes]
+        described = [recipe.model.attention_in_words for recipe in recipes]
         shared = [f"{key} {text}" for key, text in described[0].items() if all(d[key] == text for d in described)]
         aligned = f"; alignments against {self.aligned}" if self.aligned else ""
         lines = [f"Text: {self.text}{aligned}.", f"Budget: {_budget(recipes)}."]
@@ -108,7 +109,7 @@ class Table:
     def _figures(self) -> str:
         """The table of figures, without columns that are alike or empty for all."""
         columns = [TableColumn("model", [row.name for row in self.rows], "left")]
-        described = [describe(row.candidate.recipe) for row in self.rows]
+        described = [row.candidate.recipe.model.attention_in_words for row in self.rows]
         for key in described[0]:
             cells = [description[key] for description in described]
             if len(set(cells)) > 1:
@@ -138,7 +139,7 @@ class Table:
             )
         sentences.append(
             "Entropy is that of a target word's attention over source words, in nats. Training speed is in target tokens "
-            "per second; decoding speed is that of the recipe's beam search over the whole text, the fastest of up to three passes."
+            "per second; decoding speed is that of the recipe's beam search over the whole text."
         )
         signatures = "  \n".join(f"{name}: `{signature}`" for name, signature in figures.signatures.items())
         return f"{' '.join(sentences)}\n\n{signatures}"
@@ -236,32 +237,6 @@ def markdown_table(columns: Sequence[TableColumn]) -> str:
         rule = "-" * width if column.side == "left" else "-" * (width - 1) + ":"
         aligned.append([pad(column.heading, width), rule, *(pad(cell, width) for cell in column.cells)])
     return "\n".join(f"| {' | '.join(line)} |" for line in zip(*aligned, strict=True))
-
-
-# --- descriptions of the recipes --------------------------------------------------------------------------------
-
-
-def describe(recipe: Recipe) -> dict[str, str]:
-    """Score, window and order of a recipe's attention, as the table shows them."""
-    model = recipe.model
-    if model.kind == "transformer":
-        return {"score": f"scaled dot, {model.heads} heads", "window": "global", "order": "transformer"}
-    values = settings(recipe)
-    score, window = values["model.attention.score.kind"], values["model.attention.window.kind"]
-    order = values["model.decoder.order.kind"]
-    if values.get("model.attention.score.coverage"):
-        score += ", coverage"
-    if (heads := values.get("model.attention.heads", 1)) > 1:
-        score += f", {heads} heads"
-    if score == "none":
-        window = NONE
-    if half_width := values.get("model.attention.window.half_width"):
-        window += f", D = {half_width}"
-    if values.get("model.decoder.order.conditional"):
-        order += ", conditional"
-    if values.get("model.decoder.order.input_feeding"):
-        order += ", input feeding"
-    return {"score": score, "window": window, "order": order}
 
 
 def _budget(recipes: Sequence[Recipe]) -> str:

@@ -259,6 +259,25 @@ class RecurrentModelConfig(Section):
         return self.attention.score.kind != "none"
 
     @property
+    def attention_in_words(self) -> dict[str, str]:
+        """Score, window and order of the attention, as tables show them."""
+        score, window, order = self.attention.score, self.attention.window, self.decoder.order
+        scores: list[str] = [score.kind]
+        windows: list[str] = [window.kind if self.has_attention else "none"]
+        orders: list[str] = [order.kind]
+        if getattr(score, "coverage", False):
+            scores.append("coverage")
+        if self.attention.heads > 1:
+            scores.append(f"{self.attention.heads} heads")
+        if self.has_attention and (half_width := getattr(window, "half_width", None)):
+            windows.append(f"D = {half_width}")
+        if getattr(order, "conditional", False):
+            orders.append("conditional")
+        if getattr(order, "input_feeding", False):
+            orders.append("input feeding")
+        return {"score": ", ".join(scores), "window": ", ".join(windows), "order": ", ".join(orders)}
+
+    @property
     def annotation(self) -> int:
         """Width of an annotation, with the embedded token if it is lexical."""
         return self.encoder.annotation + (self.embedding if self.lexical else 0)

@@ -78,3 +78,8 @@ class TransformerModelConfig(Section):
     def has_attention(self) -> bool:
         """Whether there are weights to show."""
         return True
+
+    @property
+    def attention_in_words(self) -> dict[str, str]:
+        """Score, window and order of the attention, as tables show them."""
+        return {"score": f"scaled dot, {self.heads} heads", "window": "global", "order": "transformer"}

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from nmt.bundle.folder import Bundle
-from nmt.recipe import (
-    AttentionConfig,
-    DecoderConfig,
-    EncoderConfig,
-    ModelConfig,
-    RecurrentModelConfig,
-    TransformerModelConfig,
-)
+from nmt.recipe import DecoderConfig, EncoderConfig, ModelConfig, RecurrentModelConfig, TransformerModelConfig
 from nmt.runtime.wording import counted
 from nmt.training.data_file import DataDescription
 
@@ -51,15 +44,12 @@ def _architecture(model: ModelConfig) -> dict[str, str]:
     """Encoder, attention and decoder in words."""
     match model:
         case RecurrentModelConfig():
-            order: str = model.decoder.order.kind
-            if getattr(model.decoder.order, "conditional", False):
-                order = f"conditional {order}"
-            if getattr(model.decoder.order, "input_feeding", False):
-                order = f"{order} with input feeding"
+            words = model.attention_in_words
+            direction = {"both": "bidirectional", "forward": "left-to-right", "reversed": "right-to-left"}
             return {
-                "encoder": f"{_WAYS[model.encoder.direction]} {_stack(model.encoder)}",
-                "attention": _attention(model.attention),
-                "decoder": f"{_stack(model.decoder)}, {order}",
+                "encoder": f"{direction[model.encoder.direction]} {_stack(model.encoder)}",
+                "attention": f"{words['score']}, {words['window']}",
+                "decoder": f"{_stack(model.decoder)}, {words['order']}",
                 "readout": f"{model.decoder.readout.kind} of {model.decoder.readout.size}",
             }
         case TransformerModelConfig():
@@ -73,9 +63,6 @@ def _architecture(model: ModelConfig) -> dict[str, str]:
             assert_never(model)
 
 
-_WAYS = {"both": "bidirectional", "forward": "left-to-right", "reversed": "right-to-left"}
-
-
 def _stack(config: EncoderConfig | DecoderConfig) -> str:
     """Cell, layers and width of an encoder or decoder, and its options."""
     twice = "2 x " if getattr(config, "direction", None) == "both" else ""
@@ -84,13 +71,4 @@ def _stack(config: EncoderConfig | DecoderConfig) -> str:
         description += ", residual"
     if config.layer_norm:
         description += ", layer-normed"
-    return description
-
-
-def _attention(config: AttentionConfig) -> str:
-    description = f"{config.score.kind}, {config.window.kind}"
-    if config.heads > 1:
-        description += f", {config.heads} heads"
-    if getattr(config.score, "coverage", False):
-        description += ", coverage"
     return description

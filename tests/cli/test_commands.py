@@ -278,9 +278,9 @@ def test_info_names_every_switch_that_leaves_the_plain_model(
     assert "guided by links  hmm, weight 0.25, times 0.5 every epoch" in text
     described = dict(line.split(maxsplit=1) for line in text.splitlines())
     assert described["encoder"] == "right-to-left LSTM, 2 layers of 8, residual, layer-normed"
-    assert described["attention"] == "concat, local-m, 2 heads, coverage"
+    assert described["attention"] == "concat, coverage, 2 heads, local-m, D = 10"
     assert described["embedding"] == "8, times 2.5, tied: target"
-    order = "update-then-attend with input feeding"
+    order = "update-then-attend, input feeding"
     assert described["decoder"] == f"LSTM, 2 layers of 8, residual, layer-normed, {order}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from nmt.errors import DataError
 from nmt.evaluation.metrics import VALIDATION_SCORES
@@ -128,7 +128,7 @@ def _draw(curves: Curves) -> Figure:
         _mark_best(axes, curves.best, values)
     rows[-1].set_xlabel("update")
     rows[-1].xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-    rows[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    rows[-1].xaxis.set_major_formatter("{x:,.0f}")
     return figure
 
 
@@ -138,7 +138,7 @@ def _draw_perplexity(axes: Axes, curves: Curves) -> None:
     axes.set_yscale("log")
     # Ticks at 1, 2, 5 times powers of ten, written as plain numbers.
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.yaxis.set_major_formatter("{x:,.10g}")
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel("perplexity")
     draw_grid(axes)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, zip_longest
 from math import ceil, sqrt
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -43,7 +43,6 @@ from nmt.runtime.wording import counted
 
 Gold = GoldLinks | AbstractSet[tuple[int, int]]
 Style = Literal["color", "gray"]
-T = TypeVar("T")
 
 ANNOTATED_UP_TO = 12  # words; larger matrices have no numbers in the cells
 _WEIGHTS = "attention weight"
@@ -168,11 +167,16 @@ def plot_alignment(
             raise UsageError(f"What is drawn must be an Alignment, but is {described(matrix)}.")
     titles = [title] if isinstance(title, str) else list(title or ())
     golds = [gold] if isinstance(gold, GoldLinks | AbstractSet) else list(gold or ())
-    count = len(alignments)
-    panels = zip(alignments, _padded(titles, "", count), _padded(golds, None, count), strict=True)
+    if max(len(titles), len(golds)) > len(alignments):
+        given = counted(max(len(titles), len(golds)), "title")
+        raise ValueError(f"There are {given} or gold standards for {counted(len(alignments), 'alignment')}.")
+    page = [
+        Heatmap(matrix, matrix_title or "", links)
+        for matrix, matrix_title, links in zip_longest(alignments, titles, golds)
+    ]
     output = None if path is None else as_path(path, "The picture")
     font_file = None if font is None else as_path(font, "The font")
-    kind, page = "png" if output is None else file_format(output), [Heatmap(*panel) for panel in panels]
+    kind = "png" if output is None else file_format(output)
     with _figures([page], style, font_file, weights) as [figure]:
         return render(figure, kind, dpi=dpi) if output is None else save(figure, output, dpi=dpi)
 
@@ -221,15 +225,6 @@ def _figures(
     families = choose_families(texts, first=[add_font(font)] if font else [])
     with house_style(families):
         yield (_draw(page, _LOOKS[style], families, weights) for page in pages)
-
-
-def _padded(values: Sequence[T], filler: T, count: int) -> list[T]:
-    """Pad the values to one per panel."""
-    if len(values) > count:
-        raise ValueError(
-            f"There are {counted(len(values), 'title')} or gold standards for {counted(count, 'alignment')}."
-        )
-    return [*values, *[filler] * (count - len(values))]
 
 
 # --- drawing ----------------------------------------------------------------------------------------------------

@@ -64,6 +64,8 @@ def house_style(families: Sequence[str]) -> Iterator[None]:
         "svg.fonttype": "none",
         "svg.hashsalt": "nmt",
         "pdf.fonttype": 42,
+        "figure.constrained_layout.w_pad": 0.1,  # between panels
+        "figure.constrained_layout.h_pad": 0.1,
         "savefig.bbox": "tight",
         "savefig.pad_inches": 0.15,
     }

@@ -16,7 +16,6 @@ import torch
 
 import nmt
 from nmt.alignment.weights import Alignment
-from nmt.decoding.members import PlainMember
 from nmt.decoding.options import DecodingOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
@@ -223,13 +222,6 @@ def test_a_corpus_is_evaluated_as_the_command_does(folder: Path, tmp_path: Path)
         nmt.evaluate(translator, corpus, tokenize="x")
     with pytest.raises(UsageError, match="published has its own tokenizer"):
         nmt.evaluate(translator, corpus, tokenize="13a", published=True)
-    with pytest.raises(UsageError, match="This model has no recipe"):
-        nmt.evaluate(translator_without_recipe(), corpus)
-
-
-def translator_without_recipe() -> Translator:
-    bundle = tiny.bundle()
-    return Translator(PlainMember(bundle.source, bundle.target, bundle.model))
 
 
 def test_a_list_shows_its_progress_at_a_terminal_if_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,8 +160,8 @@ def format_pair(pair: AlignedPair, form: Format) -> str:
             assert_never(form)
 
 
-def fitting_extraction(recipe: Recipe | None, *, posterior: bool = False) -> Extraction:
-    """The extraction that fits a model; without its recipe, one that was trained without guidance.
+def fitting_extraction(recipe: Recipe, *, posterior: bool = False) -> Extraction:
+    """The extraction that fits a model.
 
     * Posterior: `mutual`, and the geometric mean of two directions. Posteriors are sharp, but several target words may put
       their weight on the same source word.
@@ -170,8 +170,7 @@ def fitting_extraction(recipe: Recipe | None, *, posterior: bool = False) -> Ext
     """
     if posterior:
         return Extraction("mutual", joining="geometric")
-    is_guided = recipe is not None and recipe.training.guided_alignment is not None
-    return Extraction("threshold" if is_guided else "argmax")
+    return Extraction("argmax" if recipe.training.guided_alignment is None else "threshold")
 
 
 def _is_punctuation(word: str) -> bool:

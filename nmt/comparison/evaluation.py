@@ -192,8 +192,6 @@ def evaluate(
 
     translator = model.with_options(**options) if isinstance(model, Translator) else load(model, device, **options)
     recipe = translator.recipe
-    if recipe is None:
-        raise UsageError("This model has no recipe, which names its languages: save it, and evaluate its folder.")
     if published and tokenize is not None:
         raise UsageError("published has its own tokenizer: leave out tokenize.")
     if isinstance(corpus, str):
@@ -238,7 +236,7 @@ def _translated(
     results = progress(translator.stream(text.source), "translating", len(text))
     translations = [result.text for result in results]
     gold, errors = gold_links(text.name, source=source), None
-    if gold is not None and translator.recipe is not None and translator.recipe.model.has_attention:
+    if gold is not None and translator.recipe.model.has_attention:
         aligner = translator.with_options(alignments=True, posterior=False)
         errors = forced_error_rate(aligner, text, gold, bootstrap=bootstrap, progress=progress)
     return Evaluation(text.name, system, translations, [list(text.target)], alignment=errors, languages=text.languages)

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from nmt.alignment.translation import TranslationHypothesis
-from nmt.alignment.weights import AlignmentWeights
 from nmt.data.batching import pad
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.minimum_bayes_risk import most_expected
@@ -38,8 +35,6 @@ class SourceSentence:
     text: str
     place: tuple[int, int] = (0, 0)
     """The number of the line, and the number of the part in it."""
-    weights: AlignmentWeights | None = None
-    """What the alignments of its translations hold; None if they have none."""
     target: tuple[int, ...] = ()
     """The ids of its translation, if that is known."""
 
@@ -108,10 +103,16 @@ class BatchDecoder:
         for sentence, n_best in zip(sentences, n_best_lists, strict=True):
             drawn = [(hypothesis, self._text(sentence, hypothesis)) for hypothesis in n_best]
             chosen = most_expected(drawn, settings.n_best, settings.mbr_beta) if self.chooses_by_risk else drawn
+            columns = len(sentence.ids[0]) + 1
             written.append(
-                [TranslationHypothesis.of(found, text=text, alignment=found.alignment) for found, text in chosen]
+                [
+                    TranslationHypothesis.of(found, text=text, alignment=found.alignment[:, :columns].clone())
+                    if settings.alignments
+                    else TranslationHypothesis.of(found, text=text, alignment=found.alignment[:0, :0])
+                    for found, text in chosen
+                ]
             )
-        return self._with_alignments(sentences, written)
+        return self._with_posteriors(sentences, written) if settings.alignments and settings.posterior else written
 
     def _text(self, sentence: SourceSentence, hypothesis: Hypothesis) -> str:
         """The text of a hypothesis."""
@@ -150,30 +151,22 @@ class BatchDecoder:
             for row, (sentence, target, total) in enumerate(zip(sentences, targets, totals.tolist(), strict=True))
         ]
 
-    def _with_alignments(
+    def _with_posteriors(
         self, sentences: Sequence[SourceSentence], n_best_lists: Sequence[Sequence[TranslationHypothesis]]
     ) -> list[list[TranslationHypothesis]]:
-        """The hypotheses with their alignment, without padding; row t is of target token t. [0 0] for sentences without."""
-        aligned = [
+        """The hypotheses with the posterior as their alignment; one that is not finished has no row of the end mark."""
+        known = [
             replace(sentence, target=hypothesis.ids)
             for sentence, n_best in zip(sentences, n_best_lists, strict=True)
             for hypothesis in n_best
-            if sentence.weights == "posterior"
         ]
-        forced = iter(self._force(aligned, posterior=True) if aligned else [])
-
-        def weights(sentence: SourceSentence, hypothesis: TranslationHypothesis) -> Float[Tensor, "_T _S"]:
-            match sentence.weights:
-                case "posterior":
-                    return next(forced).alignment[: len(hypothesis.alignment)]
-                case "attention":
-                    return hypothesis.alignment[:, : len(sentence.ids[0]) + 1].clone()
-                case None:
-                    return hypothesis.alignment[:0, :0]
-
+        forced = iter(self._force(known, posterior=True))
         return [
-            [replace(hypothesis, alignment=weights(sentence, hypothesis)) for hypothesis in n_best]
-            for sentence, n_best in zip(sentences, n_best_lists, strict=True)
+            [
+                replace(hypothesis, alignment=next(forced).alignment[: len(hypothesis.alignment)])
+                for hypothesis in n_best
+            ]
+            for n_best in n_best_lists
         ]
 
 

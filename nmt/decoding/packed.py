@@ -7,24 +7,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from nmt.bundle.folder import Bundle
+from nmt.bundle.languages import choose_direction
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.members import Member, checked_members, is_tagged, language_tag, tags_among_targets
 from nmt.decoding.options import DecodingOptions
 from nmt.decoding.shortlist import Shortlist
-from nmt.errors import UsageError
+from nmt.errors import DataError, UsageError
 from nmt.model.interface import device_of
-from nmt.runtime.arguments import as_path, check_choice
+from nmt.runtime.arguments import as_path, check_choice, described
 from nmt.runtime.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
-from nmt.text.normalization import Normalizer
 
 
 @dataclass(frozen=True)
 class PackedModels:
     """The models of a translator and how they decode."""
 
-    members: tuple[Member, ...]
-    normalizers: tuple[Normalizer, ...]
-    """What brings text into the form that each member was trained on."""
+    members: tuple[Bundle, ...]
     ensemble: Ensemble
     settings: DecodingOptions
     chooses_attention: bool = False
@@ -40,7 +38,7 @@ class PackedModels:
     @torch_defaults()
     def of(
         cls,
-        members: Member | Sequence[Member],
+        members: Bundle | Sequence[Bundle],
         *,
         shortlist: Shortlist | str | Path | None = None,
         precision: DecodingPrecision | Literal["auto"] = "fp32",
@@ -51,24 +49,22 @@ class PackedModels:
         Raises UsageError and DataError as `Translator` does.
         """
         check_choice("precision", precision, ("auto", *DTYPES))
-        checked = checked_members(members)
+        checked = _checked(members)
         first, device = checked[0], device_of(checked[0].model)
         decoding_precision = choose_precision(precision, device)
         for member in checked:
             check_precision(decoding_precision, member.model, device)
         if shortlist is not None and not isinstance(shortlist, Shortlist):
             shortlist = Shortlist.load(as_path(shortlist, "shortlist"), first.source, first.target)
+        sources = {(member.source.fingerprint, member.recipe.data.has_language_tags) for member in checked}
         ensemble = Ensemble(
             [member.model for member in checked],
-            same_source=len({(member.source.fingerprint, is_tagged(member)) for member in checked}) == 1,
+            same_source=len(sources) == 1,
             precision=decoding_precision,
             shortlist=shortlist,
         )
-        recipes = [member.recipe for member in checked]
-        normalizers = tuple(Normalizer("none" if recipe is None else recipe.data.normalization) for recipe in recipes)
-        settings = DecodingOptions() if recipes[0] is None else DecodingOptions(**dict(recipes[0].decoding))
-        unwritten = tags_among_targets(first)
-        return cls(checked, normalizers, ensemble, settings, chooses_attention, unwritten=unwritten)
+        settings = DecodingOptions(**dict(first.recipe.decoding))
+        return cls(checked, ensemble, settings, chooses_attention, unwritten=_tags_among_targets(first))
 
     def tags(self, to: str | None) -> list[list[int]]:
         """The tokens before a source line by which each member translates to a language.
@@ -85,3 +81,36 @@ class PackedModels:
         if settings.posterior and self.chooses_attention:
             raise UsageError("layer and head choose attention weights: leave them out, or posterior=True.")
         return replace(self, settings=settings)
+
+
+def language_tag(member: Bundle, to: str | None) -> list[int]:
+    """The tokens that have a model translate to a language. Raises UsageError as `choose_direction` does."""
+    data = member.recipe.data
+    tag = data.language_tag(choose_direction(data, to)[1])
+    return [] if tag is None else member.source.encode(tag)
+
+
+def _tags_among_targets(member: Bundle) -> tuple[int, ...]:
+    """The tags that are tokens of the target vocabulary too, as it is joint: a translation has none."""
+    data, target = member.recipe.data, member.target
+    tags = dict.fromkeys(tag for corpus in data.corpora for tag in data.tags(corpus))
+    ids = [(tag, target.encode(tag)[0]) for tag in tags]
+    return tuple(index for tag, index in ids if target.tokens([index])[0].endswith(tag))
+
+
+def _checked(members: object) -> tuple[Bundle, ...]:
+    """Check one model or several, which must have the same target vocabulary. Raises UsageError and DataError."""
+    checked: list[Bundle] = []
+    for member in members if isinstance(members, list | tuple) else [members]:
+        if not isinstance(member, Bundle):
+            raise UsageError(f"A Translator takes bundles (nmt.load takes folders), but got {described(member)}.")
+        checked.append(member)
+    if not checked:
+        raise UsageError("A translator needs at least one model, but got none.")
+    for number, member in enumerate(checked, start=1):
+        if member.target.fingerprint != checked[0].target.fingerprint:
+            raise DataError(
+                f"Model {number} of {len(checked)} has another target vocabulary than model 1, so their probabilities "
+                "cannot be averaged: use models that were trained with the same target subwords."
+            )
+    return tuple(checked)

@@ -8,12 +8,11 @@ import torch
 
 from nmt.alignment.weights import Alignment, between_words
 from nmt.bundle.folder import Bundle, check_layer_and_head
-from nmt.decoding.members import language_tag
+from nmt.decoding.packed import language_tag
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import device_of
 from nmt.model.transformer import TransformerModel
 from nmt.recipe import TransformerModelConfig
-from nmt.text.normalization import Normalizer
 from nmt.text.subwords import EOS
 from nmt.text.words import words_of
 
@@ -47,8 +46,7 @@ def read_self_attention(
         raise UsageError("Only the encoder of a Transformer attends to itself; a recurrent one reads word after word.")
     layer = config.encoder.layers if layer is None else layer
     check_layer_and_head(layer, head, config, "encoder")
-    text = Normalizer(bundle.recipe.data.normalization)(line)
-    ids, tag = bundle.source.encode(text), language_tag(bundle, to)
+    ids, tag = bundle.source.encode(bundle.normalizer(line)), language_tag(bundle, to)
     if not ids:
         raise DataError("The sentence to plot is empty.")
     source = torch.tensor([[*tag, *ids, EOS]], device=device_of(model))

@@ -21,10 +21,9 @@ from nmt.alignment.translation import (
     empty_hypothesis,
     unscored_hypothesis,
 )
-from nmt.alignment.weights import AlignmentWeights
+from nmt.bundle.folder import Bundle
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.halving import Halving
-from nmt.decoding.members import Member
 from nmt.decoding.options import (
     DecodingOptions,
     Pair,
@@ -110,7 +109,7 @@ class Translator:
 
     def __init__(
         self,
-        members: Member | Sequence[Member] | PackedModels,
+        members: Bundle | Sequence[Bundle] | PackedModels,
         *,
         shortlist: Shortlist | str | Path | None = None,
         precision: DecodingPrecision | Literal["auto"] = "fp32",
@@ -133,9 +132,7 @@ class Translator:
         self._models = members.changed(options)
         self._members, self._ensemble = self._models.members, self._models.ensemble
         self._settings = settings = self._models.settings
-        weights: AlignmentWeights = "posterior" if settings.posterior else "attention"
-        self._weights = weights if settings.alignments else None
-        self._is_undecided = self.recipe is not None and len(self.recipe.data.targets) > 1 and settings.to is None
+        self._is_undecided = len(self.recipe.data.targets) > 1 and settings.to is None
         """Whether the language to translate to must still be named."""
         tags = [[] for _ in self._members] if self._is_undecided else self._models.tags(settings.to)
         member = self._members[0]
@@ -146,8 +143,8 @@ class Translator:
         )
 
     @property
-    def recipe(self) -> Recipe | None:
-        """The recipe of the (first) model; None for a model without a folder."""
+    def recipe(self) -> Recipe:
+        """The recipe of the (first) model."""
         return self._members[0].recipe
 
     @property
@@ -186,19 +183,6 @@ class Translator:
     def translate(
         self, lines: str, *, first_line: int = 1, show_progress: bool = False, **options: Any
     ) -> Translation: ...
-    @overload
-    def translate(
-        self, lines: list[str], *, first_line: int = 1, show_progress: bool = False, **options: Any
-    ) -> list[Translation]: ...
-    @overload
-    def translate(
-        self,
-        lines: str | list[str],
-        *,
-        first_line: int = 1,
-        show_progress: bool = False,
-        **options: Any,
-    ) -> Translation | list[Translation]: ...
     @overload
     def translate(
         self, lines: Iterable[str], *, first_line: int = 1, show_progress: bool = False, **options: Any
@@ -374,7 +358,7 @@ class Translator:
     def _read_lines(self, lines: Sequence[str], numbers: Iterator[int]) -> list[_Line]:
         """Encode the lines of a window; sentences that are too long are split."""
         lines = [line.rstrip("\r\n") for line in lines]
-        texts_of_lines = [self._split(line) for line in self._models.normalizers[0].all(lines)]
+        texts_of_lines = [self._split(line) for line in self._members[0].normalizer.all(lines)]
         encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
         window = []
         for line, texts, number in zip(lines, texts_of_lines, numbers, strict=False):
@@ -382,10 +366,7 @@ class Translator:
             for sentence in islice(encoded, len(texts)):
                 is_short = sentence.length <= self._settings.max_source
                 sentences += [sentence] if is_short else self._parts(sentence, number)
-            placed = [
-                replace(sentence, place=(number, place), weights=self._weights)
-                for place, sentence in enumerate(sentences)
-            ]
+            placed = [replace(sentence, place=(number, place)) for place, sentence in enumerate(sentences)]
             window.append(_Line(number, line, placed))
         return window
 
@@ -393,8 +374,7 @@ class Translator:
         """The sentences of a line if they are translated one by one, else the line; nothing of a blank line."""
         if not self._settings.split_sentences:
             return [line] if line else []
-        language = "" if self.recipe is None else base_language(self.recipe.data.source)
-        return [sentence.strip() for sentence in split_sentences(line, language)]
+        return [sentence.strip() for sentence in split_sentences(line, base_language(self.recipe.data.source))]
 
     def _parts(self, sentence: SourceSentence, number: int) -> list[SourceSentence]:
         """The parts of a sentence that is too long."""
@@ -412,7 +392,7 @@ class Translator:
 
     def _read_pairs(self, pairs: Sequence[Pair], numbers: Iterator[int]) -> list[_ScoredPair]:
         """Encode the pairs of a window."""
-        sentences = self._encode(self._models.normalizers[0].all([source for source, _ in pairs]))
+        sentences = self._encode(self._members[0].normalizer.all([source for source, _ in pairs]))
         return [
             _ScoredPair(number, source, target, replace(sentence, target=self._target_ids(target)))
             for (source, target), sentence, number in zip(pairs, sentences, numbers, strict=False)
@@ -421,20 +401,14 @@ class Translator:
     def _encode(self, texts: Sequence[str]) -> list[SourceSentence]:
         """Encode texts in the normal form of the first member; each other member reads its own."""
         first, *others = self._members
-        members = [
-            first.source.encode_batch(texts),
-            *(
-                member.source.encode_batch(normalizer.all(texts))
-                for member, normalizer in zip(others, self._models.normalizers[1:], strict=True)
-            ),
-        ]
-        versions = zip(*members, strict=True)
+        encoded = [member.source.encode_batch(member.normalizer.all(texts)) for member in others]
+        versions = zip(first.source.encode_batch(texts), *encoded, strict=True)
         return [SourceSentence(tuple(map(tuple, ids)), text) for ids, text in zip(versions, texts, strict=True)]
 
     def _target_ids(self, target: str | Sequence[int]) -> tuple[int, ...]:
         subwords = self._members[0].target
         if isinstance(target, str):
-            return tuple(subwords.encode(self._models.normalizers[0](target)))
+            return tuple(subwords.encode(self._members[0].normalizer(target)))
         for index in target:
             if index in (PAD, BOS, EOS) or not 0 <= index < len(subwords):
                 raise UsageError(

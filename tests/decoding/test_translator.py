@@ -15,7 +15,6 @@ import torch
 from nmt import recipe
 from nmt.alignment.translation import Translation
 from nmt.bundle.folder import Bundle
-from nmt.decoding.members import PlainMember
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
@@ -422,8 +421,7 @@ def test_a_model_in_training_is_decoded_without_dropout_and_goes_on_training() -
     references = translate([member])
     member.model.train()
     try:
-        plain = PlainMember(member.source, member.target, member.model)
-        translator = Translator(plain, decoding=member.recipe.decoding)
+        translator = Translator(member)
         for translation, expected in zip(translator.translate(LINES), references, strict=True):
             check_same(translation, expected)
             assert member.model.training

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -11,7 +12,6 @@ import torch
 
 from nmt import recipe
 from nmt.alignment.translation import TranslationHypothesis
-from nmt.decoding.members import PlainMember
 from nmt.decoding.translator import Translator
 from nmt.model.recurrent import RecurrentModel
 from nmt.runtime.device import DecodingPrecision
@@ -60,7 +60,7 @@ def subwords() -> Subwords:
 
 
 def translator(models: Sequence[RecurrentModel], precision: DecodingPrecision = "fp32") -> Translator:
-    members = [PlainMember(subwords(), subwords(), each) for each in models]
+    members = [replace(tiny.bundle(), model=each) for each in models]
     return Translator(
         members, decoding=recipe.DecodingConfig(beam_size=3, max_ratio=0.3), n_best=2, precision=precision
     )

@@ -226,9 +226,6 @@ def test_reported_scores_are_not_inherited(corpus: Path, tmp_path: Path) -> None
     assert load_recipe(tmp_path / "mine.yaml").reported == ()
 
 
-"""By their text, since reading 60 recipes takes seconds; what was reported is not inherited."""
-
-
 def test_each_reported_score_is_in_the_tables_of_results() -> None:
     """Of the recipes whose text has some, since what was reported is not inherited."""
     page = (Path(__file__).parents[1] / "recipes/README.md").read_text(encoding="utf-8")

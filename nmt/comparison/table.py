@@ -18,8 +18,19 @@ from nmt.runtime.wording import counted
 
 NONE = "–"
 _SIGNIFICANT = 0.05
+_LEGEND = f"""\
+Bold is a strict best; `*` marks a difference from the baseline with p < {_SIGNIFICANT} (paired approximate randomization).
+Perplexity is that of the references, per target token; it compares only between models with the same vocabulary. BLEU and chrF
+are cased and detokenized, ± half a 95 % interval by bootstrap. AER is the alignment error rate of the attention's links,
+posterior AER that of the links given each target word. Entropy is that of a target word's attention over source words, in nats.
+Training speed is in target tokens per second; decoding speed is that of the recipe's search over the whole text."""
 _DESCRIBED = (
     "name",
+    "training.accumulate",
+    "training.batch_sentences",
+    "training.batch_tokens",
+    "training.epochs",
+    "training.updates",
     "model.attention.heads",
     "model.attention.score.coverage",
     "model.attention.score.kind",
@@ -27,7 +38,7 @@ _DESCRIBED = (
     "model.attention.window.kind",
     "model.decoder.order.",
 )
-"""Settings that have columns of their own (`attention_in_words`)."""
+"""Settings that `Row.described` shows."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,18 @@ class Row:
     def name(self) -> str:
         """The model's name."""
         return self.candidate.name
+
+    @property
+    def described(self) -> dict[str, str]:
+        """Attention and budget in words: columns where rows differ, else one line for all."""
+        recipe, training = self.candidate.recipe, self.candidate.recipe.training
+        if training.batch_sentences is None:
+            batch = counted(training.batch_tokens * training.accumulate, "target token")
+        else:
+            batch = counted(training.batch_sentences * training.accumulate, "sentence pair")
+        updates = NONE if training.updates is None else f"{training.updates:,}"
+        budget = {"most epochs": f"{training.epochs:,}", "most updates": updates, "batch": batch}
+        return {**recipe.model.attention_in_words, **budget}
 
 
 @dataclass(frozen=True)
@@ -88,30 +111,32 @@ class Table:
         measured = [row for row in self.rows if row.figures is not None]
         blocks = [f"# {counted(len(self.rows), 'recipe')} under one budget", self._circumstances()]
         if measured:
-            blocks += [self._figures(), self._legend(), "## BLEU by length of the source", _by_length(measured)]
+            signatures = measured[0].figures.signatures.items() if measured[0].figures else ()
+            blocks += [
+                self._figures(),
+                _LEGEND,
+                "  \n".join(f"{name}: `{signature}`" for name, signature in signatures),
+            ]
+            blocks += ["## BLEU by length of the source", _by_length(measured)]
         blocks += [f"**{row.name}** has no figures: {row.problem}" for row in self.rows if row.problem]
         return "\n\n".join(blocks) + "\n"
 
     def _circumstances(self) -> str:
-        """The list above the table: text, budget, machine, command."""
-        recipes = [row.candidate.recipe for row in self.rows]
-        described = [recipe.model.attention_in_words for recipe in recipes]
-        shared = [f"{key} {text}" for key, text in described[0].items() if all(d[key] == text for d in described)]
+        """The list above the table: text, what the recipes share and differ in, machine, command."""
+        first, *others = [row.described for row in self.rows]
+        shared = [f"{key} {text}" for key, text in first.items() if all(other[key] == text for other in others)]
         aligned = f"; alignments against {self.aligned}" if self.aligned else ""
-        lines = [f"Text: {self.text}{aligned}.", f"Budget: {_budget(recipes)}."]
-        if shared:
-            lines.append(f"All: {', '.join(shared)}.")
-        if differences := _further_differences(recipes):
+        lines = [f"Text: {self.text}{aligned}.", f"All: {', '.join(shared)}."]
+        if differences := _further_differences([row.candidate.recipe for row in self.rows]):
             lines.append(f"The recipes also differ in {differences}.")
-        lines.append(f"Machine: {self.machine}; nmt {__version__}.")
-        return "\n".join(f"- {line}" for line in [*lines, f"Command: `{self.command}`"])
+        lines += [f"Machine: {self.machine}; nmt {__version__}.", f"Command: `{self.command}`"]
+        return "\n".join(f"- {line}" for line in lines)
 
     def _figures(self) -> str:
         """The table of figures, without columns that are alike or empty for all."""
         columns = [TableColumn("model", [row.name for row in self.rows], "left")]
-        described = [row.candidate.recipe.model.attention_in_words for row in self.rows]
-        for key in described[0]:
-            cells = [description[key] for description in described]
+        for key in self.rows[0].described:
+            cells = [row.described[key] for row in self.rows]
             if len(set(cells)) > 1:
                 columns.append(TableColumn(key, cells, "left"))
         vocabularies = {row.figures.vocabulary for row in self.rows if row.figures}
@@ -120,29 +145,6 @@ class Table:
                 is_comparable = figure.name != "perplexity" or len(vocabularies) == 1
                 columns.append(figure.column(self.rows, best=figure.better if is_comparable else None))
         return markdown_table(columns)
-
-    def _legend(self) -> str:
-        """The meaning of the columns, and sacreBLEU's signatures."""
-        figures = next(row.figures for row in self.rows if row.figures)
-        sentences = [
-            "Bold is a strict best.",
-            "Perplexity is that of the references, per target token; it compares only between models with the same vocabulary.",
-            "BLEU and chrF are cased and detokenized, ± half a 95 % interval by bootstrap.",
-        ]
-        if self.baseline:
-            sentences.append(
-                f"`*` marks a difference from {self.baseline} with p < {_SIGNIFICANT} (paired approximate randomization)."
-            )
-        if self.aligned:
-            sentences.append(
-                "AER is the alignment error rate of the attention's links, posterior AER that of the links given each target word."
-            )
-        sentences.append(
-            "Entropy is that of a target word's attention over source words, in nats. Training speed is in target tokens "
-            "per second; decoding speed is that of the recipe's beam search over the whole text."
-        )
-        signatures = "  \n".join(f"{name}: `{signature}`" for name, signature in figures.signatures.items())
-        return f"{' '.join(sentences)}\n\n{signatures}"
 
 
 def with_p_values(rows: Sequence[Row], baseline: str, text: ParallelCorpus) -> list[Row]:
@@ -237,24 +239,6 @@ def markdown_table(columns: Sequence[TableColumn]) -> str:
         rule = "-" * width if column.side == "left" else "-" * (width - 1) + ":"
         aligned.append([pad(column.heading, width), rule, *(pad(cell, width) for cell in column.cells)])
     return "\n".join(f"| {' | '.join(line)} |" for line in zip(*aligned, strict=True))
-
-
-def _budget(recipes: Sequence[Recipe]) -> str:
-    """Epochs, updates and batch size, as ranges if they differ."""
-    trainings = [recipe.training for recipe in recipes]
-    budget = [_span([training.epochs for training in trainings], "epoch")]
-    if limits := [training.updates for training in trainings if training.updates is not None]:
-        budget.append(f"at most {_span(limits, 'update')}")
-    by_tokens = [one.batch_tokens * one.accumulate for one in trainings if one.batch_sentences is None]
-    by_pairs = [one.batch_sentences * one.accumulate for one in trainings if one.batch_sentences is not None]
-    sizes = ((by_tokens, "target token"), (by_pairs, "sentence pair"))
-    budget.append("batches of " + " or ".join(_span(counts, noun) for counts, noun in sizes if counts))
-    return ", ".join(budget)
-
-
-def _span(values: Sequence[int], noun: str) -> str:
-    low, high = min(values), max(values)
-    return counted(low, noun) if low == high else f"{low:,} to {counted(high, noun)}"
 
 
 def _further_differences(recipes: Sequence[Recipe]) -> str:

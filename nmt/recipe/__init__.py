@@ -39,7 +39,6 @@ from nmt.recipe.data import (
     TextConfig,
     text_name,
 )
-from nmt.recipe.dotted import leaves, put, value_at
 from nmt.recipe.loading import (
     EXAMPLE_DATA,
     change_decoding,
@@ -47,12 +46,14 @@ from nmt.recipe.loading import (
     choose_again,
     dump_recipe,
     is_chosen,
+    leaves,
     leaves_data_open,
     load_recipe,
     parse_filters,
     parse_overrides,
     parse_recipe,
     recorded_choices,
+    value_at,
 )
 from nmt.recipe.recurrent import (
     AttendThenUpdateConfig,
@@ -75,7 +76,6 @@ from nmt.recipe.recurrent import (
 )
 from nmt.recipe.schema import ModelConfig, Recipe, recipe_schema
 from nmt.recipe.scoring import DecodingConfig, ReportedScore, Tokenizer
-from nmt.recipe.section import Section
 from nmt.recipe.shipped import find_recipe, recipe_title, shipped_recipes
 from nmt.recipe.strict_yaml import parse_yaml
 from nmt.recipe.training import (
@@ -90,7 +90,6 @@ from nmt.recipe.training import (
     InverseSigmoidDecayConfig,
     InverseSqrtScheduleConfig,
     LinearDecayConfig,
-    Metric,
     OptimizerConfig,
     PlateauScheduleConfig,
     PretrainedConfig,
@@ -145,7 +144,6 @@ __all__ = [
     "LocalPredictiveWindowConfig",
     "LocationScoreConfig",
     "MaxoutReadoutConfig",
-    "Metric",
     "ModelConfig",
     "NoScoreConfig",
     "Normalization",
@@ -160,7 +158,6 @@ __all__ = [
     "ScheduleConfig",
     "ScheduledSamplingConfig",
     "ScoreConfig",
-    "Section",
     "SgdConfig",
     "SideProfile",
     "StateReadoutConfig",
@@ -188,7 +185,6 @@ __all__ = [
     "parse_overrides",
     "parse_recipe",
     "parse_yaml",
-    "put",
     "recipe_schema",
     "recipe_title",
     "recorded_choices",

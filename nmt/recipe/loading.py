@@ -1,7 +1,7 @@
 """Read recipes from YAML, with bases and overrides, and write them."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from nmt.errors import UsageError
 from nmt.recipe.choosing import AUTO, Choice, Choose
 from nmt.recipe.data import DataConfig, FiltersConfig
-from nmt.recipe.dotted import leaves, put, value_at
 from nmt.recipe.messages import describe_errors, name_type
 from nmt.recipe.schema import Recipe
 from nmt.recipe.section import SectionT
@@ -281,3 +280,31 @@ def _set(tree: dict[str, Any], override: str) -> None:
             raise UsageError(f"--set {override}: '{parent}' is {name_type(child)}, so it has no key '{last}'.")
         tree = child
     tree[last] = parse_yaml(value, f"--set {override}")
+
+
+# --- values by dotted key, such as `model.encoder.hidden` --------------------------------------------------------------
+
+
+def leaves(tree: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+    """All values that are not sections, with their keys."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{at}{key}.")
+        else:
+            yield f"{at}{key}", value
+
+
+def value_at(tree: Mapping[str, Any], key: str) -> Any:
+    """The value or section of a key; None if there is none."""
+    value: Any = tree
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def put(tree: dict[str, Any], key: str, value: Any) -> None:
+    """Set the value of a key, in sections that are made where they are missing."""
+    *sections, last = key.split(".")
+    for name in sections:
+        tree = tree.setdefault(name, {})
+    tree[last] = value

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +62,7 @@ def torchrun(recipe: Recipe, run: Path, *options: str, resume: bool = False) -> 
     file.write_text(dump_recipe(recipe))
     training = ["-m", "nmt", "train", str(file), "-o", str(run), "--threads", "1", *(["--resume"] if resume else [])]
     variables = {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-    return start([sys.executable, "-m", "torch.distributed.run", *options, *training], **variables)
-
-
-def start(command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", *options, *training]
     environment = {**os.environ, **variables}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.catalogue import local_file, lookup
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.encoded import encode_corpus
-from nmt.data.locators import load_corpus, split_rows
-from nmt.model.build import build_model
-from nmt.recipe import find_recipe, leaves_data_open, load_recipe, parse_recipe, shipped_recipes
+from nmt.data.locators import load_corpus
 from nmt.training import advice
 from nmt.training.advice import (
     Overlap,
@@ -93,30 +88,6 @@ def test_a_vocabulary_or_model_too_large_gives_another_setting(
     assert advise(recipe(Path("x"), subwords={"kind": "bpe", "size": 8000, **settings}), size) == expected
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name == "quickstart" else pytest.mark.slow) for name in sorted(shipped_recipes())],
-)
-def test_no_shipped_recipe_is_too_large_for_its_own_corpus(
-    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if leaves_data_open(find_recipe(name)):
-        pytest.skip("has no corpus of its own")
-    shipped = load_recipe(find_recipe(name))
-    if not str(shipped.data.train).startswith("sample:"):
-        monkeypatch.setenv("NMT_CORPORA", str(request.getfixturevalue("corpora")))
-        corpus, _, split = split_rows(str(shipped.data.train))[0].partition("/")
-        if lookup(corpus) is None or local_file(corpus, split, shipped.data.target) is None:
-            pytest.skip(f"needs {corpus}: nmt corpora fetch {corpus}, or the header of the recipe")
-    text = TrainingText.load(shipped)
-    source, target = text.subwords(shipped)
-    encoded = encode_corpus(text.train, source, target, shipped.data.filters)
-    vocabulary = (len(source), len(target))
-    model = build_model(shipped.model, source_size=vocabulary[0], target_size=vocabulary[1])
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    assert advise(shipped, TrainingSize(len(encoded), encoded.tokens, vocabulary, parameters)) is None
-
-
 # --- text that overlaps, repeats itself or holds several sentences ----------------------------------------------
 
 TRAIN = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("a bird", "ein Vogel")]
@@ -159,16 +130,6 @@ def test_an_overlap_is_said_of_both_texts_with_an_example(tmp_path: Path) -> Non
     assert "data.test" not in str(warning(None))
     assert "data.valid" in str(warning(f"{tmp_path}/nowhere"))
     assert warning(f"{tmp_path}/apart", "apart") is None
-
-
-@pytest.mark.parametrize("test", ["hf:nobody/nothing:test", "sacrebleu:wmt14/en-de", "multi30k/test_2016_flickr"])
-def test_no_test_text_is_fetched_to_compare_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str) -> None:
-    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("NMT_CORPORA", raising=False)
-    for function in ("catalogue.fetching._fetch", "locators.read_hub", "locators.sacrebleu_files"):
-        monkeypatch.setattr(f"nmt.data.{function}", lambda *_: pytest.fail("fetched"))
-    data = recipe(tmp_path).data.model_copy(update={"source": "en", "target": "de", "test": test})
-    assert overlap_warning(data, TrainingText(corpus_of(TRAIN), corpus_of([("a fish", "ein Fisch")]))) is None
 
 
 def test_repeated_pairs_are_counted_or_estimated_unless_a_filter_removes_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,33 +197,6 @@ def test_texts_written_differently_are_noticed_on_their_side(
     assert all(expected in warning for warning in warnings if expected)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "languages", "split", "expected"),
-    [
-        ("multi30k", ("en", "de"), "val", ()),
-        ("tatoeba-en-de", ("en", "de"), "dev", ()),
-        ("hansards-en-fr", ("en", "fr"), "dev", ()),
-        ("low/es-gn", ("es", "gn"), "dev", ("11,537 (44%) of the 26,032 pairs of data.train repeat another",)),
-        ("low/es-nah", ("es", "nah"), "dev", ("615 (4%) of", "100% of the lines in es have", "nah have", "17%")),
-    ],
-)
-def test_public_texts_have_the_differences_that_a_reader_sees(
-    name: str, languages: tuple[str, str], split: str, expected: tuple[str, ...], request: pytest.FixtureRequest
-) -> None:
-    folder, (source, target) = request.getfixturevalue("corpora") / name, languages
-    if not folder.is_dir():
-        pytest.skip(f"needs {name}")
-    data = {"source": source, "target": target}
-    data |= {key: f"{folder}/{part}.{{{source},{target}}}.gz" for key, part in (("train", "train"), ("valid", split))}
-    config = parse_recipe({"name": "x", "data": data}, "x")
-    text = TrainingText.load(config)
-    said = [line for line in (duplicates_warning(config.data, text.train), *convention_warnings(text)) if line]
-    assert len(said) == len(expected)
-    for line, part in zip(said, expected, strict=True):
-        assert part in line
-
-
 # --- curves -----------------------------------------------------------------------------------------------------
 
 
@@ -318,13 +252,3 @@ def test_a_score_below_that_of_the_source_is_said_at_the_third_validation_after_
         "Warning: chrF is 9.10 up to now, but 15.40 (BLEU 1.34) if the source is left untranslated"
     )
     assert said_of(flat, chrf=15.4) == []
-
-
-@pytest.mark.parametrize("copying", [{}, {"chrf": 99.0}])
-def test_a_run_says_at_its_end_that_a_copy_scores_better(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], copying: Mapping[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_reversal(tmp_path, pairs=60, held_out=5)
-    monkeypatch.setattr("nmt.training.validation.Validator.copying", copying)
-    train(recipe(tmp_path, training={"epochs": 1}), tmp_path / "run", device="cpu")
-    assert ("if the source is left untranslated" in capsys.readouterr().err) == bool(copying)

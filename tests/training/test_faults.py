@@ -154,40 +154,17 @@ def survive(recipe: Recipe, run: Path, disk: Disk, whole: dict[str, Any]) -> Non
     assert outcome(run) == whole, place
 
 
-def inject(
-    recipe: Recipe, folder: Path, whole: dict[str, Any], faults: list[int | type[Killed]], *, step: int
-) -> tuple[int, int]:
-    """Inject faults in turn at every `step`-th call of a run.
-
-    Returns:
-        The number of calls of a run, and the number of faults it survived.
-    """
-    counting = Disk(folder / "counted", Killed, at=0)
-    with counting.mounted():
-        train(recipe, folder / "counted", device=CPU, quiet=True)
-    survived = 0
-    for at in range(1, len(counting.calls) + 1, step):
-        for fault in faults if step == 1 else [faults[at // step % len(faults)]]:
-            run = folder / f"{at}-{fault if isinstance(fault, int) else 'kill'}"
-            survive(recipe, run, Disk(run, fault, at), whole)
-            survived += 1
-    return len(counting.calls), survived
-
-
-FAULTS: list[int | type[Killed]] = [errno.ENOSPC, errno.EIO, Killed]
-
-
-def test_faults_at_some_calls_lose_nothing(recipe: Recipe, whole: dict[str, Any], tmp_path: Path) -> None:
-    calls, survived = inject(recipe, tmp_path, whole, FAULTS, step=29)
-    assert survived == -(-calls // 29)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_faults_at_all_calls_lose_nothing(recipe: Recipe, whole: dict[str, Any], tmp_path: Path) -> None:
-    calls, survived = inject(recipe, tmp_path, whole, FAULTS, step=1)
-    print(f"{calls} system calls, {3 * calls} faults injected, {survived} survived")  # noqa: T201 -- for pytest -rP
-    assert survived == 3 * calls
+    counting = Disk(tmp_path / "counted", Killed, at=0)
+    with counting.mounted():
+        train(recipe, tmp_path / "counted", device=CPU, quiet=True)
+    assert len(counting.calls) > 50
+    for at in range(1, len(counting.calls) + 1):
+        for fault in (errno.ENOSPC, errno.EIO, Killed):
+            run = tmp_path / f"{at}-{fault if isinstance(fault, int) else 'kill'}"
+            survive(recipe, run, Disk(run, fault, at), whole)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 import nmt
-from nmt.data.encoded import encode_corpus
-from nmt.data.locators import load_text, load_training_corpus
+from nmt.data.locators import load_text
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
-from nmt.recipe import FiltersConfig, Recipe
-from nmt.text.subwords import Subwords
+from nmt.recipe import Recipe
 from nmt.training.log import read_validations
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
@@ -72,22 +70,6 @@ def test_every_text_has_the_tag_of_its_target_language_before_other_tags(corpora
     assert source.tokens(source.encode(text.train.source[0])[:2]) == ["▁<2cpy>", "▁<BT>"]
     one = load_text(recipe.data, f"{corpora}/valid")
     assert one.source[0].startswith("<2rev> ")
-
-
-def test_filters_of_languages_are_those_of_each_corpus(tmp_path: Path) -> None:
-    """Japanese is right on the side of ja and wrong on that of de; a copy is one in spite of its tag."""
-    (tmp_path / "a.en").write_text("a dog\n" * 3)
-    (tmp_path / "a.de").write_text("ein Hund\n犬がいる\na dog\n")
-    (tmp_path / "b.en").write_text("a dog\n" * 2)
-    (tmp_path / "b.ja").write_text("ein Hund\n犬がいる\n")
-    parts = [{"corpus": f"{tmp_path}/{name}", "to": code} for name, code in (("a", "de"), ("b", "ja"))]
-    valid = {"corpus": f"{tmp_path}/a", "to": "de"}
-    recipe = languages(tmp_path, data={"source": "en", "target": "de", "train": parts, "valid": [valid], "test": None})
-    text = load_training_corpus(recipe.data)
-    subwords = Subwords.train([*text.source, *text.target], kind="char", size=300, byte_fallback=True)
-    encoded = encode_corpus(text, subwords, subwords, FiltersConfig(scripts=True, copies=False))
-    assert encoded.rows.tolist() == [0, 4]
-    assert encoded.report.removed == {"copy": 1, "script": 2}
 
 
 # --- training ---------------------------------------------------------------------------------------------------

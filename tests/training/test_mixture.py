@@ -14,7 +14,6 @@ from nmt.data.locators import load_training_corpus
 from nmt.data.mixture import split_tags_warning
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe
-from nmt.training.advice import overlap_warning
 from nmt.training.epoch import plan_epoch
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
@@ -124,16 +123,6 @@ def test_given_subwords_that_split_a_tag_cause_a_warning(folder: Path) -> None:
     warning = split_tags_warning(recipe.data, other)
     assert warning is not None
     assert "the subwords split <a,b> (" in warning
-    assert "<BT>" not in warning
-
-
-def test_held_out_text_gets_no_tag_and_is_compared_without(folder: Path) -> None:
-    recipe = mixture(folder, "first", BACK, data={"valid": f"{folder}/last"})
-    text = TrainingText.load(recipe)
-    assert text.valid.source[0] == text.train.source[40].removeprefix("<BT> ")
-    warning = overlap_warning(recipe.data, text)
-    assert warning is not None
-    assert "60 pairs and 60 sources of the 60 of data.valid (such as line 1:" in warning
     assert "<BT>" not in warning
 
 

@@ -80,13 +80,6 @@ def test_several_processes_train_the_model_of_one(
     Bundle.load(tmp_path / "several")
 
 
-@pytest.mark.slow
-def test_sums_in_bf16_train_nearly_the_same_model(corpus: Path, tmp_path: Path) -> None:
-    for kind in ("fp32", "bf16"):
-        train_together(small_recipe(corpus, all_reduce=kind), tmp_path / kind, 2)
-    assert 0 < difference(tmp_path / "fp32", tmp_path / "bf16") < 0.01
-
-
 def test_a_run_resumes_with_another_number_of_processes(
     corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -138,6 +131,23 @@ def test_ranks_save_and_end_when_one_or_torchrun_is_killed(corpus: Path, tmp_pat
         assert "nmt: Another process of this training has ended. The state is saved; go on with: torchrun " in errors
     assert load_state(tmp_path / "run").progress["update"] > 0
     Bundle.load(tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="process ids are read from /proc")
+def test_a_training_that_torchrun_restarts_after_a_rank_was_lost_ends_with_the_same_bytes(
+    corpus: Path, tmp_path: Path
+) -> None:
+    recipe = small_recipe(corpus, dropout=0.3, optimizer="adam", updates=150, epochs=100, ema=0.9)
+    for name in ("whole", "disturbed"):
+        node = torchrun(recipe, tmp_path / name, "--max-restarts", "9", *TWO)
+        if name == "disturbed":
+            wait_for_updates(tmp_path / name, node)
+            os.kill(ranks_of(node)[1], signal.SIGKILL)
+        status, errors = finish(node)
+        assert status == 0, errors
+        assert ("(exitcode: -9)" in errors) == (name == "disturbed")
+    assert outcome(tmp_path / "disturbed") == outcome(tmp_path / "whole")
 
 
 # --- parts --------------------------------------------------------------------------------------------------------

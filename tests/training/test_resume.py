@@ -2,14 +2,11 @@
 
 import json
 import os
-import pty
 import random
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +16,12 @@ import torch
 
 from nmt.bundle.folder import WEIGHTS, Bundle, load_tensors
 from nmt.errors import DataError, UsageError
+from nmt.fast import arithmetic
 from nmt.model.interface import ModelOutput
 from nmt.model.recurrent import RecurrentModel
 from nmt.recipe import Recipe, dump_recipe
 from nmt.training import best, trainer
-from nmt.training.checkpoint import STATE, has_state, load_state, save_state
+from nmt.training.checkpoint import STATE, has_state, load_state
 from nmt.training.folder import LOCK, lock_folder
 from nmt.training.losses import PendingStats
 from nmt.training.optim import Clock
@@ -31,7 +29,7 @@ from nmt.training.text import TrainingText
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import PreparedGroup, TrainStep
 from nmt.training.validation import Validator
-from tests.commands import ROOT, Running, good
+from tests.commands import Running, good
 from tests.training.runs import outcome, timeless
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
@@ -42,7 +40,7 @@ EVERYTHING: dict[str, Any] = {
     "ema": 0.9,
     "accumulate": 2,
     "log_every": 3,
-    "validation": {"keep_best": 3, "every": 4, "metrics": ["bleu", "chrf"]},
+    "validation": {"keep_best": 3, "every": 4, "patience": None, "metrics": ["bleu", "chrf"]},
     "schedule": {"kind": "plateau", "patience": 1},
     "guided_alignment": {"links": "train.align", "decay": 0.5},
     "scheduled_sampling": {"kind": "inverse-sigmoid", "scale": 10},
@@ -164,24 +162,13 @@ def modification_time(path: Path) -> int:
         return 0
 
 
-def test_a_killed_run_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
-    recipe = everything(corpus)
-    train(recipe, tmp_path / "whole", device=CPU, quiet=True)
-    counts = kill_and_resume(recipe, tmp_path / "parts", kills=2, seed=1)
-    assert counts["killed"] == 2
-    assert without_picture(tmp_path / "parts") == outcome(tmp_path / "whole")
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_run_killed_thirty_times_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
-    endless = {**EVERYTHING["validation"], "patience": None}  # so that it does not end before it is killed so often
-    recipe = everything(corpus, epochs=150, validation=endless)
+@pytest.mark.parametrize(("kills", "epochs"), [(2, 3), pytest.param(30, 150, marks=pytest.mark.slow)])
+def test_a_killed_run_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path, kills: int, epochs: int) -> None:
+    recipe = everything(corpus, epochs=epochs)
     train(recipe, tmp_path / "whole", device=CPU, quiet=True)
-    counts = kill_and_resume(recipe, tmp_path / "parts", kills=30, seed=2)
-    print(counts)  # noqa: T201 -- for pytest -rP
-    assert counts["killed"] == 30
-    assert counts["while saving"] >= 10
+    counts = kill_and_resume(recipe, tmp_path / "parts", kills=kills, seed=1)
+    assert counts["killed"] == kills
     assert without_picture(tmp_path / "parts") == outcome(tmp_path / "whole")
 
 
@@ -248,38 +235,6 @@ def test_a_signal_at_any_moment_saves(
         assert result[STATE][1:] == expected[STATE][1:]
         expected = {**expected, STATE: result[STATE]}
     assert result == expected
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ignored", [False, True], ids=["closed", "nohup"])
-def test_closing_the_terminal_saves_unless_hangups_are_ignored(corpus: Path, tmp_path: Path, ignored: bool) -> None:
-    recipe, run = plain(corpus, epochs=20), tmp_path / "run"
-    recipe_file = tmp_path / "recipe.yaml"
-    recipe_file.write_text(dump_recipe(recipe))
-    command = [sys.executable, "-m", "nmt", "train", str(recipe_file), "--out", str(run), "--threads", "1"]
-    child, terminal = pty.fork()
-    if not child:
-        os.chdir(tmp_path)
-        command = ["nohup", *command] if ignored else command
-        os.execvpe(command[0], command, {**os.environ, "PYTHONPATH": str(ROOT)})
-    os.set_blocking(terminal, False)
-    until = time.monotonic() + 120
-    while not (run / "metrics.jsonl").exists() and time.monotonic() < until:
-        with suppress(OSError):  # there is nothing to read, or nohup has let go of the terminal
-            os.read(terminal, 2**16)
-        time.sleep(0.01)
-    os.close(terminal)
-    _, status = os.waitpid(child, 0)
-    progress = load_state(run).progress
-    if ignored:
-        assert (os.waitstatus_to_exitcode(status), progress["epoch"]) == (0, 19)
-        return
-    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
-    assert progress["update"] > 0
-    assert progress["epoch"] < 19
-    train(recipe, run, device=CPU, quiet=True, resume=True)
-    train(recipe, tmp_path / "whole", device=CPU, quiet=True)
-    assert outcome(run) == outcome(tmp_path / "whole")
 
 
 def test_a_second_signal_stops_at_once_and_damages_nothing(
@@ -363,33 +318,6 @@ def test_a_forced_recipe_may_change_training_but_not_the_model(corpus: Path, fin
     assert state.average.keys() == state.weights.keys()
 
 
-def test_other_metrics_start_best_and_patience_anew(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run, keep_best = tmp_path / "run", 2
-    validation = {"keep_best": keep_best, "patience": 2}
-    train(plain(corpus, validation={**validation, "metrics": "chrf"}), run, device=CPU, quiet=True)
-    first, files = load_state(run).progress, set((run / "best").glob("*"))
-    state = load_state(run)
-    save_state(run, replace(state, progress={**first, "stale": 2, "best": (99.0, -1.0)}))
-    other = plain(corpus, epochs=4, validation={**validation, "metrics": "perplexity"})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nmt.training.trainer.Trainer._validate_mean", lambda _: None)
-        train(other, run, device=CPU, resume=True, force=True)
-    message = "Validation now compares perplexity: best and patience start anew.\n"
-    assert capsys.readouterr().err.count(message) == 1
-    last = load_state(run).progress
-    assert last["update"] == 8
-    validations = [record for record in timeless(run) if record["kind"] == "valid"]
-    assert validations[-2]["best"]
-    later = [record["perplexity"] for record in validations[-2:]]
-    assert last["best"] == [-min(later)]
-    assert len(last["kept"]) == keep_best
-    assert not files & set((run / "best").glob("*"))
-    train(other, run, device=CPU, resume=True)
-    assert "anew" not in capsys.readouterr().err
-
-
 def test_the_mean_of_the_best_is_validated_once_and_stays_the_model_until_a_later_one_is_better(
     corpus: Path, two_best: tuple[Recipe, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,6 +346,22 @@ def test_the_mean_of_the_best_is_validated_once_and_stays_the_model_until_a_late
     assert calls == 5
     assert outcome(run)[WEIGHTS] == weights
     assert [record["best"] for record in timeless(run) if record["kind"] == "valid"][2:] == [True, False, False]
+
+
+def test_resuming_with_another_implementation_warns(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    monkeypatch.setenv("NMT_FAST", "0")
+    train(plain(corpus, updates=2), run, device=CPU, quiet=True)
+    assert load_state(run).arithmetic == "plain PyTorch"
+    train(plain(corpus, updates=2), run, device=CPU, quiet=True, resume=True)
+    assert not caplog.records
+    monkeypatch.setenv("NMT_FAST", "1")
+    train(plain(corpus, updates=3), run, device=CPU, quiet=True, resume=True, force=True)
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"The run in {run} computed with plain PyTorch and goes on with fast modules")
+    assert load_state(run).arithmetic == arithmetic()
 
 
 def test_a_damaged_state_is_a_data_error(corpus: Path, finished: Path, tmp_path: Path) -> None:

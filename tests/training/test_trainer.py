@@ -1,8 +1,6 @@
 """Whole runs: they learn, stop, resume, and leave a model folder."""
 
 import json
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,8 @@ from nmt.training.checkpoint import STATE, State, load_state
 from nmt.training.folder import LOCK
 from nmt.training.losses import PendingStats
 from nmt.training.optim import Clock
-from nmt.training.trainer import Interrupted, train
+from nmt.training.trainer import train
 from nmt.training.update import PreparedGroup, TrainStep
-from tests.training.runs import timeless
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -38,11 +35,6 @@ def records(run: Path, kind: str) -> list[dict[str, Any]]:
     log = run / "metrics.jsonl"
     lines = log.read_text().splitlines() if log.exists() else []
     return [record for record in map(json.loads, lines) if record["kind"] == kind]
-
-
-def same_weights(one: Path, other: Path) -> bool:
-    first, second = load_tensors(one / "weights.safetensors"), load_tensors(other / "weights.safetensors")
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_reversal_is_learned_and_its_alignment_is_anti_diagonal(corpus: Path, tmp_path: Path) -> None:
@@ -71,31 +63,6 @@ def test_a_run_folder_is_a_model_folder_with_metrics_and_state(small: Path, tmp_
     assert names == {*model, "data.json", "metrics.jsonl", STATE, LOCK}
     assert [record["epoch"] for record in records(tmp_path / "run", "valid")] == [1, 2]
     assert all({"loss", "perplexity", "bleu", "best"} <= record.keys() for record in records(tmp_path / "run", "valid"))
-
-
-def test_a_run_stopped_and_resumed_repeatedly_equals_an_uninterrupted_one(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the settings of Bahdanau et al.; a run with all others is killed in test_resume.py."""
-    batches = {"batch_sentences": 80, "sort_within": 5, "shuffle": "once", "normalization": "sentences"}
-    recipe = toy_recipe(small, training={"epochs": 4, "optimizer": "adadelta", **batches})
-    train(recipe, tmp_path / "whole", device=CPU, quiet=True)
-    update, stops = TrainStep.update, 0
-
-    def interrupt(self: TrainStep, group: PreparedGroup, clock: Clock) -> PendingStats:
-        if (clock.update + 1) % 5 == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-        return update(self, group, clock)
-
-    monkeypatch.setattr(TrainStep, "update", interrupt)
-    while not records(tmp_path / "parts", "valid")[3:]:
-        try:
-            train(recipe, tmp_path / "parts", device=CPU, quiet=True, resume=stops > 0)
-        except Interrupted:
-            stops += 1
-    assert stops >= 2
-    assert same_weights(tmp_path / "whole", tmp_path / "parts")
-    assert timeless(tmp_path / "whole") == timeless(tmp_path / "parts")
 
 
 def test_patience_stops_a_run_that_does_not_improve(

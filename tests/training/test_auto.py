@@ -16,7 +16,16 @@ TINY = [
     for setting in ("embedding=16", "encoder.hidden=8", "attention.score.size=8")
     for option in ("--set", f"model.{setting}")
 ]
-SHORT = [*TINY, "--set", "subwords.kind=word", "--set", "training.updates=2", "--quiet"]
+SHORT = [
+    *TINY,
+    "--set",
+    "decoding.mbr_samples=null",
+    "--set",
+    "subwords.kind=word",
+    "--set",
+    "training.updates=2",
+    "--quiet",
+]
 TEXT = ["--source", "src", "--target", "tgt", "--train", "train.{src,tgt}", "--valid", "valid.{src,tgt}"]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from pydantic import TypeAdapter, ValidationError
 
+from nmt import __version__
 from nmt.alignment.weights import entropy
 from nmt.bundle.folder import Bundle
 from nmt.comparison.evaluation import WithProgress, forced_error_rate, tokenizer_of
@@ -26,10 +27,7 @@ from nmt.evaluation import metrics
 from nmt.recipe import Recipe
 from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_json
-from nmt.text.scripts import splitter
 
-_VERSION = 5
-"""Version of the method; rows of an older version are measured again."""
 _WARM_UP = 1000
 """Lines translated before timing, sampled evenly: matrix products of a new size are slower the first time."""
 
@@ -55,40 +53,33 @@ class Figures:
         parameters: number of trained parameters, shared ones counted once.
         vocabulary: checksum of the target subwords; perplexities are comparable only if it is the same.
         perplexity: perplexity of the references per target token, end marks included.
-        word_perplexity: the same per word and end mark.
         bleu, bleu_margin: cased BLEU, and half its 95 % bootstrap interval.
         chrf, chrf_margin: likewise chrF.
-        aer, precision, recall: of the links of the attention, as fractions.
+        aer: alignment error rate of the links of the attention, as a fraction.
         posterior_aer: AER of the links of the posterior alignment.
         entropy: entropy of the attention over source words, in nats, averaged over the target words.
         by_length: BLEU by source length in words.
         epochs, updates, training_seconds: extent and time of training, validations included.
         tokens_per_second: training speed in target tokens per second, the median of the log.
-        trained_with: processor, threads and jobs of the training.
-        decoding_seconds, sentences_per_second: time and speed of translating the whole text.
+        sentences_per_second: speed of translating the whole text.
         signatures: sacreBLEU's signatures.
     """
 
     parameters: int
     vocabulary: str
     perplexity: float
-    word_perplexity: float
     bleu: float
     bleu_margin: float | None
     chrf: float
     chrf_margin: float | None
     aer: float | None
     posterior_aer: float | None
-    precision: float | None
-    recall: float | None
     entropy: float | None
     by_length: tuple[LengthScore, ...]
     epochs: int
     updates: int
     training_seconds: float
     tokens_per_second: float | None
-    trained_with: dict[str, Any]
-    decoding_seconds: float
     sentences_per_second: float
     signatures: dict[str, str]
 
@@ -105,7 +96,6 @@ def measure(
         **_translation_figures(translator, candidate, text.corpus, progress),
         **_reference_figures(translator, candidate.recipe, text, progress),
         **training_figures(candidate.run),
-        trained_with=read_json(candidate.marker),
     )
     row = {"key": _key(text, machine), "figures": asdict(figures)}
     write_content(candidate.row, json.dumps(row, ensure_ascii=False, indent=1) + "\n")
@@ -160,7 +150,6 @@ def _translation_figures(
         "chrf": chrf.score,
         "chrf_margin": chrf.margin,
         "by_length": tuple(by_length),
-        "decoding_seconds": seconds,
         "sentences_per_second": len(corpus) / seconds,
         "signatures": {"BLEU": bleu.signature, "chrF": chrf.signature},
     }
@@ -173,10 +162,8 @@ def _reference_figures(
     references = list(progress(translator.stream_scores(text.corpus.pairs()), "reading", len(text.corpus)))
     nats = -sum(reference.hypotheses[0].log_probability for reference in references)
     tokens = sum(len(reference.hypotheses[0].ids) + 1 for reference in references)
-    split = splitter(reference.text for reference in references)
-    words = sum(len(split(reference.text)) + 1 for reference in references)
-    figures: dict[str, Any] = dict.fromkeys(("entropy", "aer", "precision", "recall", "posterior_aer"))
-    figures |= {"perplexity": float(np.exp(nats / tokens)), "word_perplexity": float(np.exp(nats / words))}
+    figures: dict[str, Any] = dict.fromkeys(("entropy", "aer", "posterior_aer"))
+    figures["perplexity"] = float(np.exp(nats / tokens))
     if not recipe.model.has_attention:
         return figures
     alignments = [reference.word_alignment() for reference in references]
@@ -185,15 +172,12 @@ def _reference_figures(
     if entropies.size:
         figures["entropy"] = float(entropies.mean())
     if text.gold is not None:
-        errors, posterior_errors = (
-            forced_error_rate(translator.with_options(posterior=posterior), text.aligned, text.gold, progress=progress)
-            for posterior in (False, True)
-        )
-        figures.update(aer=errors.aer, precision=errors.precision, recall=errors.recall)
-        figures["posterior_aer"] = posterior_errors.aer
+        for key, posterior in (("aer", False), ("posterior_aer", True)):
+            aligner = translator.with_options(posterior=posterior)
+            figures[key] = forced_error_rate(aligner, text.aligned, text.gold, progress=progress).aer
     return figures
 
 
 def _key(text: HeldOut, machine: str) -> list[Any]:
     """What figures depend on, beside the run folder that they are in, whose recipe does not change."""
-    return [_VERSION, text.corpus.fingerprint, text.aligned.fingerprint if text.gold is not None else None, machine]
+    return [__version__, text.corpus.fingerprint, text.aligned.fingerprint if text.gold is not None else None, machine]

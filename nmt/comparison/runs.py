@@ -46,10 +46,6 @@ class Machine:
     device: str
     processor: str
 
-    def record(self) -> dict[str, Any]:
-        """What to record of it."""
-        return {"processor": self.processor, "jobs": self.jobs, "threads": self.threads}
-
 
 @dataclass
 class _Training:
@@ -93,7 +89,8 @@ def train_all(candidates: Sequence[Candidate], machine: Machine, say: Callable[[
                     continue
                 running.remove(training)
                 if status == 0:
-                    mark_trained(candidate.run, machine.record())
+                    where = {"processor": machine.processor, "jobs": machine.jobs, "threads": machine.threads}
+                    mark_trained(candidate.run, where)
                     outcome = "trained"
                 else:
                     log = candidate.log.read_text(encoding="utf-8", errors="replace")

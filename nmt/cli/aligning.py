@@ -110,7 +110,12 @@ def align(
         raise UsageError("--confidence is for --format pharaoh: json has all weights.")
     if symmetrize is not None and reverse is None:
         raise UsageError("--symmetrize joins the links of two directions: give the other model with --reverse.")
-    _check_level(level, gold, aligner, symmetrize)
+    if gold is not None and level == "tokens":
+        raise UsageError("--gold links words: leave out --level tokens.")
+    if aligner is not None and (level == "tokens" or symmetrize in ("intersection", "union", "grow-diag-final-and")):
+        raise UsageError(
+            "--aligner averages weights between words: leave out --level tokens and heuristics of --symmetrize."
+        )
     check_not_input(output, (source, target, gold, aligner))
     from nmt.alignment.aligner_file import load_aligner
     from nmt.alignment.error_rate import error_rate
@@ -152,16 +157,6 @@ def align(
     links = _write(pairs, destination, "confident" if confidence else form, keep=gold_links is not None)
     if gold_links is not None:
         typer.echo(str(error_rate(links, gold_links, bootstrap=bootstrap)))
-
-
-def _check_level(level: Level, gold: Path | None, aligner: Path | None, symmetrize: Symmetrize | None) -> None:
-    """Raise UsageError if tokens are to be linked with what is known of words only."""
-    if gold is not None and level == "tokens":
-        raise UsageError("--gold links words: leave out --level tokens.")
-    if aligner is not None and (level == "tokens" or symmetrize in ("intersection", "union", "grow-diag-final-and")):
-        raise UsageError(
-            "--aligner averages weights between words: leave out --level tokens and heuristics of --symmetrize."
-        )
 
 
 def _load(folders: Sequence[Path], device: str, to: str | None, *, level: str) -> tuple[list[Bundle], list[str]]:

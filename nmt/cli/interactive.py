@@ -14,9 +14,6 @@ from nmt.cli.streams import STANDARD, is_terminal
 if TYPE_CHECKING:
     from nmt.alignment.translation import Translation
 
-_COLORS = (32, 161, 29, 130, 98, 100)
-"""Terminal colors with a contrast of at least 3.8 to black and to white: blue, red, green, brown, purple, olive."""
-
 
 def is_conversation(source: Path, output: Path) -> bool:
     """Whether lines are typed at a terminal, and their translations are shown there."""
@@ -39,27 +36,12 @@ def typed_lines(prompt: str) -> Iterator[str]:
 
 
 def show_alignment(translation: Translation, rank: int) -> None:
-    """Print the words of a hypothesis with the source words that they are linked to: `der(the) Hund(dog)`.
-
-    Each word has the color of its first source word.
-    """
-    from rich.console import Console
-    from rich.text import Text
-
+    """Print the words of a hypothesis with the source words that they are linked to: `der(the) Hund(dog)`."""
     if not (translation.is_aligned(rank) and translation.hypotheses[rank].text):
         return
     alignment, links = translation.word_alignment(rank), translation.word_links(rank)
-    text = Text("  ")
+    words = []
     for number, word in enumerate(alignment.target):
-        sources = sorted(source for source, target in links if target == number)
-        text.append(word, _color(sources[0]) if sources else "")
-        for place, source in enumerate(sources):
-            text.append(" " if place else "(")
-            text.append(alignment.source[source], _color(source))
-        text.append(") " if sources else " ")
-    text.rstrip()
-    Console(soft_wrap=True, highlight=False).print(text)
-
-
-def _color(source: int) -> str:
-    return f"color({_COLORS[source % len(_COLORS)]})"
+        sources = [alignment.source[source] for source, target in sorted(links) if target == number]
+        words.append(f"{word}({' '.join(sources)})" if sources else word)
+    print(f"  {' '.join(words)}")

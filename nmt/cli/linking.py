@@ -82,7 +82,10 @@ def links(
     if aligner is not None and (more_source or save):
         raise UsageError("--aligner learns nothing: leave out --more-source, --more-target and --save.")
     destination = links_destination(output, gold)
-    _check_places(output, save, (source, target, more_source, more_target, gold, aligner))
+    for written in (output, save):
+        check_not_input(written, (source, target, more_source, more_target, gold, aligner))
+    if save is not None and save == output:
+        raise UsageError("--save and --output name the same file: give each its own.")
     set_up(quiet=quiet)
     from nmt.alignment.aligner_file import load_aligner, save_aligner
     from nmt.alignment.error_rate import error_rate
@@ -110,14 +113,6 @@ def links(
         write_lines(destination, map(form, predicted))
     if gold_links is not None:
         typer.echo(str(error_rate([frozenset(links) for links in predicted], gold_links, bootstrap=bootstrap)))
-
-
-def _check_places(output: Path | None, save: Path | None, texts: Sequence[Path | None]) -> None:
-    """Raise UsageError if a file to write is one that is read, or both are the same."""
-    for written in (output, save):
-        check_not_input(written, texts)
-    if save is not None and save == output:
-        raise UsageError("--save and --output name the same file: give each its own.")
 
 
 def _check_gold(

@@ -39,7 +39,7 @@ from nmt.runtime.progress import is_watched, with_progress
 from nmt.runtime.wording import escaped
 
 if TYPE_CHECKING:
-    from nmt.recipe import Direction
+    pass
 
 
 def translate(
@@ -156,7 +156,9 @@ def translate(
     source = input_file(source, direction)
     with ExitStack() as stack:
         if is_typed and not quiet:
-            _greet(models, direction)
+            names = " and ".join(map(str, models))
+            languages = " to ".join(map(escaped, direction))
+            typer.echo(f"{names}: {languages}. Type a line to translate it; Ctrl-D ends.", err=True)
         texts = (
             typed_lines(f"{escaped(direction[0])}> ")
             if is_typed
@@ -199,12 +201,3 @@ def _check_outputs(output: Path, links: Path | None, inputs: Sequence[Path | Non
         raise UsageError(
             "Translations and --alignments cannot go to the same place: name another file for one of them."
         )
-
-
-def _greet(models: Sequence[Path], direction: Direction) -> None:
-    """Say what a terminal is for now."""
-    source, target = map(escaped, direction)
-    typer.echo(
-        f"{' and '.join(map(str, models))}: {source} to {target}. Type a line to translate it; Ctrl-D ends.",
-        err=True,
-    )

@@ -14,7 +14,6 @@ from nmt.alignment.extraction import ALIGNER_SHARE, AlignedPair, Extraction, for
 from nmt.alignment.links import argmax_links, flip
 from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.alignment.symmetrization import mutual_weights
-from nmt.alignment.translation import Translation, TranslationHypothesis, WordReader
 from nmt.alignment.weights import Alignment
 from nmt.bundle.folder import Bundle
 from nmt.decoding.forced_alignment import ForcedAligner, align_pairs
@@ -43,32 +42,6 @@ def forced_aligner(subwords: Subwords, *, seed: int = 1, window: int = 500, **op
 def align(pairs: list[tuple[str, str]], *aligners: ForcedAligner, longest: int = 500, **rule: Any) -> list[AlignedPair]:
     extraction = Extraction(**rule)
     return list(align_pairs(pairs, *aligners, extraction=extraction, longest=longest))
-
-
-def translation_with(weights: list[list[float]], source: str, target: str, subwords: Subwords) -> Translation:
-    """A translation whose alignment is known; columns and rows end with those of the end marks."""
-    ids = tuple(subwords.encode(target))
-    hypothesis = TranslationHypothesis(
-        ids, 0.0, 0.0, (0.0,) * (len(ids) + 1), torch.tensor(weights), finished=True, text=target
-    )
-    reader = WordReader((subwords, subwords), Extraction(), posterior=False)
-    return Translation(source, tuple(subwords.encode(source)), (hypothesis,), reader)
-
-
-# --- matrices ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def words() -> Bundle:
-    """A model whose tokens are words."""
-    subwords = Subwords.train(["a b c d"] * 3, kind="word", size=8, byte_fallback=False)
-    return Bundle.fresh(small_recipe(), subwords, subwords)
-
-
-def test_words_are_those_of_the_text_and_tokens_those_of_the_model(words: Bundle) -> None:
-    translation = translation_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]], "a Zebra", "d", words.source)
-    assert translation.word_alignment().source == ("a", "Zebra")
-    assert translation.token_alignment().target == ("▁d",)
 
 
 # --- streams ----------------------------------------------------------------------------------------------------
@@ -171,21 +144,16 @@ def test_many_such_lines_are_named_up_to_ten(subwords: Subwords, caplog: pytest.
 # --- formats ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def aligned() -> list[AlignedPair]:
-    first = alignment([[0.123456, 0.8], [0.5, 0.25], [1.0, 0.0]], "ein Hund", "a “dog” 犬")
-    none = Alignment(np.zeros((0, 0)), (), ())
-    return [
-        AlignedPair(first, frozenset({(1, 0), (0, 1)}), first.weights),
-        AlignedPair(none, frozenset(), none.weights),
-        AlignedPair(first, frozenset(), first.weights),
+def test_pairs_are_written_as_links_with_confidences_or_with_words_and_weights() -> None:
+    some = alignment([[0.123456, 0.8], [0.5, 0.25], [1.0, 0.0]], "ein Hund", "a “dog” 犬")
+    blank = Alignment(np.zeros((0, 0)), (), ())
+    aligned = [
+        AlignedPair(some, frozenset({(1, 0), (0, 1)}), some.weights),
+        AlignedPair(blank, frozenset(), blank.weights),
     ]
-
-
-def test_pairs_are_written_as_links_with_confidences_or_with_words_and_weights(aligned: list[AlignedPair]) -> None:
-    assert [format_pair(pair, "pharaoh") for pair in aligned] == ["0-1 1-0", "", ""]
-    assert [format_pair(pair, "confident") for pair in aligned] == ["0-1:0.50 1-0:0.80", "", ""]
-    first, none, _ = (json.loads(format_pair(pair, "json")) for pair in aligned)
+    assert [format_pair(pair, "pharaoh") for pair in aligned] == ["0-1 1-0", ""]
+    assert [format_pair(pair, "confident") for pair in aligned] == ["0-1:0.50 1-0:0.80", ""]
+    first, none = (json.loads(format_pair(pair, "json")) for pair in aligned)
     assert first == {
         "source": ["ein", "Hund"],
         "target": ["a", "“dog”", "犬"],

@@ -18,12 +18,10 @@ from nmt.bundle.folder import Bundle
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
-from nmt.runtime.device import DecodingPrecision
 from nmt.search.hypothesis import Penalties
 from nmt.search.sampling import Sampling
 from nmt.text.subwords import BOS, EOS, UNK, Subwords
 from nmt.text.words import clean
-from tests.machine import needs_int8
 from tests.models import output_bias
 
 TEXT = [
@@ -185,18 +183,9 @@ def test_an_ensemble_and_a_shortlist_are_sampled_from_too() -> None:
     assert len(written) > 6
 
 
-def test_the_parts_of_a_long_line_are_drawn_apart() -> None:
-    line = "a cat . " * 20
-    [translation] = translate([bundle()], [line], sampling=Sampling(), n_best=2, max_source=30)
-    [again] = translate([bundle()], [line], sampling=Sampling(), max_source=30)
-    assert len({item.text for item in translation.hypotheses}) == 2
-    assert translation.text == again.text
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"temperature": 0.0}, "temperature must be between 0.001 and 1000, but is 0.0."),
         ({"temperature": math.nan}, "temperature must be between 0.001 and 1000, but is nan."),
         ({"top_k": 0}, "top_k must be at least 1, but is 0."),
         ({"seed": -1}, "seed must be at least 0, but is -1."),
@@ -284,13 +273,6 @@ def test_the_pruning_of_the_settings_is_that_of_the_search() -> None:
     whole = translate([bundle("luong")], decoding=settings.model_copy(update={"prune": 100.0}))
     for one, other in zip(whole, translate([bundle("luong")], decoding=settings), strict=True):
         check_same(one, other)
-
-
-def test_blank_lines_alone_run_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    translator = Translator([bundle()])
-    monkeypatch.setattr(type(bundle().model), "encode", lambda *_: pytest.fail("the model was run"))
-    assert [item.text for item in translator.translate(["", " "])] == ["", ""]
-    assert list(translator.translate([])) == []
 
 
 def test_no_line_begins_or_ends_with_a_space_though_the_model_writes_one() -> None:
@@ -428,15 +410,3 @@ def test_a_model_in_training_is_decoded_without_dropout_and_goes_on_training() -
             assert not torch.is_inference_mode_enabled()
     finally:
         member.model.eval()
-
-
-@pytest.mark.parametrize("precision", ["bf16", pytest.param("int8", marks=needs_int8)])
-def test_fewer_digits_change_scores_only_a_little(precision: DecodingPrecision) -> None:
-    pairs = list(zip(LINES, LINES, strict=True))
-    full = Translator([bundle()]).score(pairs)
-    half = Translator([bundle()], precision=precision).score(pairs)
-    for one, other in zip(full, half, strict=True):
-        assert one.score != other.score
-        assert one.score == pytest.approx(other.score, rel=0.05)
-        assert other.hypotheses[0].alignment.dtype == torch.float32
-    assert all(math.isfinite(item.score) for item in translate([bundle()], precision=precision))

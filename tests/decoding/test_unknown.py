@@ -82,24 +82,6 @@ def test_an_unknown_character_is_replaced_where_it_stands(source: Subwords) -> N
     assert text(source, characters, "the Bär", ids, weights) == "a doBär"
 
 
-def test_a_mark_with_spaces_of_its_own_leaves_no_double_spaces(source: Subwords, tmp_path: Path) -> None:
-    import sentencepiece
-
-    trainer: Any = sentencepiece.SentencePieceTrainer  # with the surface " ⁇ " that SentencePiece gives by default
-    special = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
-    trainer.train(
-        sentence_iterator=iter(TARGET * 3),
-        model_prefix=str(tmp_path / "theirs"),
-        model_type="word",
-        vocab_size=11,
-        minloglevel=3,
-        **special,
-    )
-    theirs = Subwords.load(tmp_path / "theirs.model")
-    der = theirs.encode("der")[0]
-    assert text(source, theirs, "Bern the", [UNK, der, UNK, der], [[1.0, 0.0, 0.0]] * 5) == "Bern der Bern der"
-
-
 # --- a model ----------------------------------------------------------------------------------------------------
 
 LINES = ["Zoe sees a cat", "the old dog", "", "Ann Zoe Bob", "here sleeps the zebra on a mat"]
@@ -175,11 +157,3 @@ def test_a_line_that_is_no_entry_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "lexicon").write_text(f"cat\tKatze\n{line}\n")
     with pytest.raises(DataError, match=r"lexicon, line 2: a line is a source word, a tab and a target word, but"):
         read_lexicon(tmp_path / "lexicon")
-
-
-def test_a_file_that_is_no_lexicon_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No such file"):
-        read_lexicon(tmp_path / "none")
-    (tmp_path / "bytes").write_bytes(b"a\tb\nc\t\xff\n")
-    with pytest.raises(DataError, match="line 2: not valid UTF-8"):
-        read_lexicon(tmp_path / "bytes")

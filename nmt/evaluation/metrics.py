@@ -6,10 +6,8 @@ sacreBLEU is imported on first use, so importing this module is cheap.
 from __future__ import annotations
 
 import importlib
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
 
 References = Sequence[str] | Sequence[Sequence[str]]
-METRICS = ("bleu", "chrf", "chrf++", "ter")
+METRICS = ("bleu", "chrf", "ter")
 VALIDATION_SCORES = {"bleu": "BLEU", "chrf": "chrF"}
 """Metrics of validation that compare translations, with their display names."""
 
@@ -60,7 +58,7 @@ class MetricScore:
     """A corpus score with its signature and confidence interval.
 
     Attributes:
-        metric: sacreBLEU's name: `BLEU`, `chrF2`, `chrF2++`, `TER`.
+        metric: sacreBLEU's name: `BLEU`, `chrF2`, `TER`.
         score: the score of the corpus, from 0 to 100. For TER lower is better, and it may exceed 100.
         signature: sacreBLEU's signature, which makes the score reproducible.
         sentences: number of lines scored.
@@ -187,7 +185,6 @@ def evaluate(
     *,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
     bootstrap: int = 1000,
-    seed: int | None = None,
     **options: Unpack[MetricOptions],
 ) -> tuple[MetricScore, ...]:
     """Score translations, with 95 % confidence intervals by bootstrap resampling (Koehn 2004).
@@ -196,8 +193,7 @@ def evaluate(
         hypotheses: detokenized translations.
         references: their references, or several complete lists of them.
         metrics: any of `METRICS`.
-        bootstrap: number of resamples; below 2 there is no interval.
-        seed: seed of the resampling; None uses sacreBLEU's ($SACREBLEU_SEED, else 12345).
+        bootstrap: number of resamples, by the seed in $SACREBLEU_SEED (else 12345); below 2 there is no interval.
         options: `language`, `tokenize` and `lowercase`, see `MetricOptions`.
 
     Raises:
@@ -206,8 +202,7 @@ def evaluate(
     """
     streams = _aligned(hypotheses, references)
     scorers = [_metric(name, **options) for name in metrics]
-    with _seed(seed):
-        return tuple(_score(scorer, list(hypotheses), streams, bootstrap) for scorer in scorers)
+    return tuple(_score(scorer, list(hypotheses), streams, bootstrap) for scorer in scorers)
 
 
 def compare(
@@ -216,14 +211,13 @@ def compare(
     *,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
     bootstrap: int = 1000,
-    seed: int | None = None,
     **options: Unpack[MetricOptions],
 ) -> tuple[Comparison, ...]:
     """Test whether systems differ from the first one, by paired approximate randomization (`randomization_test`).
 
     Args:
         systems: names of the systems and their translations; the first is the baseline.
-        references, metrics, seed, options: as for `evaluate`.
+        references, metrics, options: as for `evaluate`.
         bootstrap: number of resamples for the intervals, and of shuffles for the test.
 
     Returns:
@@ -237,8 +231,7 @@ def compare(
     for name, hypotheses in systems.items():
         streams = _aligned(hypotheses, references, name)
     scorers = [_metric(name, **options) for name in metrics]
-    with _seed(seed):
-        return tuple(item for scorer in scorers for item in _comparisons(scorer, systems, streams, bootstrap))
+    return tuple(row for scorer in scorers for row in _comparisons(scorer, systems, streams, bootstrap))
 
 
 def format_scores(scores: Iterable[MetricScore]) -> str:
@@ -263,8 +256,7 @@ def format_rows(rows: Mapping[str, Sequence[MetricScore]]) -> str:
 def format_comparison(comparisons: Iterable[Comparison]) -> str:
     """Format one line per metric and system, with the p-value against the baseline; `*` marks p < 0.05."""
     rows = [
-        (item.score.metric, item.system, _figure(item.score), _p_value(item), item.score.signature)
-        for item in comparisons
+        (row.score.metric, row.system, _figure(row.score), _p_value(row), row.score.signature) for row in comparisons
     ]
     return "\n".join(in_columns(rows))
 
@@ -329,8 +321,8 @@ def _metric(
         case "bleu":
             tokenizer = choose_tokenizer(language, tokenize)
             return _bleu(tokenizer, lowercase=lowercase, quiet=quiet or tokenizer == "none")
-        case "chrf" | "chrf++" as key:
-            return _with_float_scores(CHRF(lowercase=lowercase, word_order=2 if key == "chrf++" else 0))
+        case "chrf":
+            return _with_float_scores(CHRF(lowercase=lowercase))
         case "ter":
             asian = _code(language) in ("zh", "ja")
             return _with_float_scores(TER(normalized=asian, asian_support=asian))
@@ -408,21 +400,6 @@ def _comparisons(
         yield Comparison(name, score, p_value)
 
 
-@contextmanager
-def _seed(seed: int | None) -> Iterator[None]:
-    """Set sacreBLEU's seed in the environment, the only place it reads it from, and restore it afterwards."""
-    before = os.environ.get("SACREBLEU_SEED")
-    if seed is not None:
-        os.environ["SACREBLEU_SEED"] = str(seed)
-    try:
-        yield
-    finally:
-        if before is not None:
-            os.environ["SACREBLEU_SEED"] = before
-        else:
-            os.environ.pop("SACREBLEU_SEED", None)
-
-
 # --- text -------------------------------------------------------------------------------------------------------
 
 
@@ -431,5 +408,7 @@ def _figure(score: MetricScore) -> str:
     return f"{score.score:6.2f}{margin}"
 
 
-def _p_value(item: Comparison) -> str:
-    return "baseline" if item.p_value is None else f"p = {item.p_value:.4f}{'*' * (item.p_value < 0.05)}"
+def _p_value(comparison: Comparison) -> str:
+    if comparison.p_value is None:
+        return "baseline"
+    return f"p = {comparison.p_value:.4f}" + ("*" if comparison.p_value < 0.05 else "")

@@ -1,12 +1,10 @@
 """A model folder: what was saved is what is loaded, and what is wrong with one is said in a sentence."""
 
 import hashlib
-import os
 import random
 import re
 import resource
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,6 @@ from nmt.bundle.folder import Bundle, load_tensors, save_tensors, weights_of
 from nmt.data.batching import make_batch
 from nmt.errors import DataError
 from nmt.recipe import Recipe, parse_recipe
-from nmt.runtime.files import sync
 from nmt.text.subwords import Subwords
 
 TEXT = ["the dog sees a cat", "a cat sleeps", "the old dog sleeps here", "a dog and a cat"] * 3
@@ -200,14 +197,3 @@ def test_a_full_disk_while_saving_leaves_the_old_model(bundle: Bundle, folder: P
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-def test_folders_are_not_synced_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("text")
-    synced: list[int] = []
-    monkeypatch.setattr(os, "fsync", synced.append)
-    monkeypatch.setattr(sys, "platform", "win32")
-    sync(tmp_path)
-    assert synced == []
-    sync(tmp_path / "file")
-    assert len(synced) == 1

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from random import Random
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +18,6 @@ from nmt.data.locators import load_text
 from nmt.errors import DataError
 from nmt.recipe import DataConfig, Recipe
 from nmt.runtime.wording import counted, excerpt, perplexity
-from nmt.text.languages import base_language
-from nmt.text.sentences import split_sentences
 from nmt.training.losses import Diverged
 from nmt.training.text import TrainingText
 
@@ -37,12 +33,6 @@ _NOTABLE_OVERLAP = 0.01
 """The share of common source sides from which on a held-out text is worth a warning."""
 _NOTABLE_REPETITION = 0.02
 """The share of repeated pairs from which on it is worth a warning."""
-_COUNTED = 50_000
-"""Pairs up to which repetitions are counted; of a larger text, those of so many pairs are."""
-_SEARCHED = 500
-"""Most lines that are searched for several sentences."""
-_NOTABLE_LINES = 0.2
-"""The share of lines with several sentences from which on a text is worth a warning."""
 _COMPARED = 2000
 """Most lines of a text whose conventions are compared."""
 _FEWEST = 20
@@ -62,18 +52,11 @@ _IN_A_ROW = 3
 
 
 def text_warnings(data: DataConfig, text: TrainingText) -> Iterator[str]:
-    """What to know of the text of a new run: leaks, repetitions, lines of several sentences, other conventions."""
-    train = text.train
-    for warning in (overlap_warning(data, text), duplicates_warning(data, train), several_sentences_warning(train)):
+    """What to know of the text of a new run: leaks, repetitions, other conventions."""
+    for warning in (overlap_warning(data, text), duplicates_warning(data, text.train)):
         if warning is not None:
             yield warning
     yield from convention_warnings(text)
-
-
-def _sample(lines: Column, most: int) -> list[tuple[int, str]]:
-    """At most so many lines of a text with their rows, in order, always the same ones."""
-    rows = sorted(Random(1).sample(range(len(lines)), min(len(lines), most)))
-    return list(zip(rows, lines.take(rows), strict=True))
 
 
 def _example(row: int, line: str) -> str:
@@ -125,7 +108,7 @@ def advise(recipe: Recipe, size: TrainingSize) -> str | None:
     return f"A{subject[1:]} {verb} too much for {size.pairs:,} pairs. Try {' and '.join(remedies)}."
 
 
-# --- text that repeats itself or holds several sentences ---------------------------------------------------------
+# --- text that repeats itself -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -177,91 +160,45 @@ def overlap_warning(data: DataConfig, text: TrainingText) -> str | None:
 
 
 def duplicates_warning(data: DataConfig, train: ParallelCorpus) -> str | None:
-    """A warning of pairs of `data.train` that repeat an earlier one and are not filtered; None if these are few.
-
-    In a large text their share is estimated: of a pair that occurs m times, a share of 1 - 1/m is repetition.
-    """
+    """A warning of pairs of `data.train` that repeat an earlier one and are not filtered; None if these are few."""
     if not data.filters.duplicates or not len(train):
         return None
     text, total = train.untagged, len(train)
-    rows, sources = zip(*_sample(text.source, _COUNTED), strict=True)
-    pairs = list(zip(sources, text.target.take(rows), strict=True))
-    sides = (
-        text.source.rows_among({source for source, _ in pairs}),
-        text.target.rows_among({target for _, target in pairs}),
-    )
-    alike, counts = np.intersect1d(*sides, assume_unique=True).tolist(), Counter[tuple[str, str]]()
-    for start in range(0, len(alike), _COUNTED):
-        block = alike[start : start + _COUNTED]
-        counts.update(zip(text.source.take(block), text.target.take(block), strict=True))
-    share = sum(1 - 1 / counts[pair] for pair in pairs if all(pair)) / len(pairs)  # empty sides are left out anyway
-    if share < _NOTABLE_REPETITION:
+    # Pairs with an empty side are left out anyway.
+    keys = (hash(pair) if all(pair) else hash((row,)) for row, pair in enumerate(text.pairs()))
+    _, first_rows, counts = np.unique(np.fromiter(keys, np.int64, total), return_index=True, return_counts=True)
+    repetitions = total - len(counts)
+    if repetitions < _NOTABLE_REPETITION * total:
         return None
-    whole = [(row, pair) for row, pair in zip(rows, pairs, strict=True) if all(pair)]
-    row, pair = max(whole, key=lambda numbered: counts[numbered[1]])
-    amount = f"{share:.0%}" if len(rows) < total else f"{round(share * total):,} ({share:.0%})"
+    row = int(first_rows[counts == counts.max()].min())
     return (
-        f"Warning: {amount} of the {total:,} pairs of data.train repeat another (such as {_example(row, pair[0])}, "
-        f"{counts[pair]:,} times). data.filters.duplicates=false keeps one of each."
-    )
-
-
-def several_sentences_warning(train: ParallelCorpus) -> str | None:
-    """What to know of a training text of which many source lines hold several sentences; None if these are few."""
-    lines, language = _sample(train.untagged.source, _SEARCHED), base_language(train.languages[0])
-    several = [(row, line) for row, line in lines if len(split_sentences(line, language)) > 1]
-    if not several or len(several) < _NOTABLE_LINES * len(lines):
-        return None
-    return (
-        f"Warning: {len(several) / len(lines):.0%} of the lines of data.train hold several sentences (such as "
-        f"{_example(*several[0])}). nmt serve and --split-sentences translate one at a time: cut the training text into single "
-        "sentences too."
+        f"Warning: {repetitions:,} ({repetitions / total:.0%}) of the {total:,} pairs of data.train repeat another (such as "
+        f"{_example(row, text.source[row])}, {counts.max():,} times). data.filters.duplicates=false keeps one of each."
     )
 
 
 # --- text written by other conventions ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Convention:
-    """A way to write.
-
-    Attributes:
-        description: what lines do that follow it.
-        is_followed: whether a line follows it; None if it could neither follow nor break it.
-        advice: what to do if only one of two texts follows it.
-    """
+class Convention(NamedTuple):
+    """A way to write, what to do if only one of two texts follows it, and whether a line does: None if it could not."""
 
     description: str
-    is_followed: Callable[[str], bool | None]
     advice: str
+    is_followed: Callable[[str], bool | None]
 
 
-def _is_tokenized(line: str) -> bool | None:
-    if _SPACED.search(line):
-        return True
-    return False if _ATTACHED.search(line) else None
-
-
-def _is_lowercased(line: str) -> bool | None:
-    return line == line.lower() if line.lower() != line.upper() else None
-
-
-def _begins_upper_case(line: str) -> bool | None:
-    return next((char != char.lower() for char in line if char.lower() != char.upper()), None)
-
-
-_ALIKE = "A model writes as its training text does: write both alike."
-_TOKENIZATION = (
+_CONVENTIONS = (
     Convention(
         "have spaces before full stops and commas",
-        _is_tokenized,
         "Detokenize it, since nmt learns tokens from plain text.",
+        lambda line: True if _SPACED.search(line) else False if _ATTACHED.search(line) else None,
     ),
-)
-_CASE = (
-    Convention("have no upper-case letter", _is_lowercased, _ALIKE),
-    Convention("begin with an upper-case letter", _begins_upper_case, _ALIKE),
+    Convention(
+        "have no upper-case letter",
+        "A model writes as its training text does: write both alike.",
+        lambda line: line == line.lower() if line.lower() != line.upper() else None,
+    ),
 )
 
 
@@ -274,34 +211,29 @@ def convention_warnings(text: TrainingText) -> Iterator[str]:
         names = (train.name, valid.name) if len(text.valid.directions) > 1 else ("data.train", "data.valid")
         sides = zip(languages, (train.source, train.target), (valid.source, valid.target), strict=True)
         for language, *columns in sides:
-            samples = [_sample(column, _COMPARED) for column in columns]
-            for conventions in (_TOKENIZATION, _CASE):
-                yield from islice(_differences(samples, names, conventions, language), 1)
+            for convention in _CONVENTIONS:
+                following = [_following(column, convention) for column in columns]
+                if min(map(len, following)) < _FEWEST:
+                    continue
+                shares = [fmean(follows for follows, _ in lines) for lines in following]
+                if abs(shares[0] - shares[1]) < _NOTABLE_DIFFERENCE:
+                    continue
+                findings = []
+                for name, lines, share in zip(names, following, shares, strict=True):
+                    is_more = share == max(shares)
+                    example = next(example for follows, example in lines if follows == is_more)
+                    findings.append(f"in {name} ({'such as' if is_more else 'unlike'} {example})")
+                yield (
+                    f"Warning: {shares[0]:.0%} of the lines in {language} {convention.description} {findings[0]}, "
+                    f"{shares[1]:.0%} {findings[1]}. {convention.advice}"
+                )
 
 
-def _differences(
-    samples: list[list[tuple[int, str]]], names: tuple[str, str], conventions: Iterable[Convention], language: str
-) -> Iterator[str]:
-    """A warning for each convention that one of two texts follows clearly more often."""
-    for convention in conventions:
-        answers = [
-            [(follows, row, line) for row, line in sample if (follows := convention.is_followed(line)) is not None]
-            for sample in samples
-        ]
-        if min(map(len, answers)) < _FEWEST:
-            continue
-        shares = [fmean(follows for follows, _, _ in lines) for lines in answers]
-        if abs(shares[0] - shares[1]) < _NOTABLE_DIFFERENCE:
-            continue
-        findings = []
-        for name, lines, share in zip(names, answers, shares, strict=True):
-            is_more = share == max(shares)
-            example = next(_example(row, line) for follows, row, line in lines if follows == is_more)
-            findings.append(f"in {name} ({'such as' if is_more else 'unlike'} {example})")
-        yield (
-            f"Warning: {shares[0]:.0%} of the lines in {language} {convention.description} {findings[0]}, {shares[1]:.0%} "
-            f"{findings[1]}. {convention.advice}"
-        )
+def _following(lines: Column, convention: Convention) -> list[tuple[bool, str]]:
+    """Which of some lines of a text follow a convention, without those that could not, and each as an example."""
+    rows = sorted(Random(1).sample(range(len(lines)), min(len(lines), _COMPARED)))
+    answers = ((convention.is_followed(line), row, line) for row, line in zip(rows, lines.take(rows), strict=True))
+    return [(follows, _example(row, line)) for follows, row, line in answers if follows is not None]
 
 
 # --- what validations show ---------------------------------------------------------------------------------------

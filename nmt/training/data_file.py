@@ -61,8 +61,7 @@ class DataDescription(BaseModel):
 
     def save(self, folder: Path) -> None:
         """Write the file atomically."""
-        content = self.model_dump_json(indent=2) + "\n"
-        write_content(folder / DATA, content)
+        write_content(folder / DATA, self.model_dump_json(indent=2) + "\n")
 
 
 def load_data_description(folder: Path) -> DataDescription | None:

@@ -91,7 +91,11 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
             raise UsageError(f"{folder} exists already: go on with --resume, or choose another folder with --out.")
         return None
     if not has_state(folder):
-        check_untrained(folder)
+        for name in sorted(path.name for path in folder.iterdir()):
+            if name not in _BEFORE_TRAINING and not name.startswith("."):
+                raise DataError(
+                    f"{folder} holds {name}, but no state of a training to go on from: choose another folder with --out."
+                )
         remove_unfinished(folder)
         return None
     check_folder(folder, list(_DESCRIPTION))
@@ -103,15 +107,6 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
     remove_unfinished(folder)
     remove_unfinished(folder / BEST)
     return load_state(folder)
-
-
-def check_untrained(folder: Path) -> None:
-    """Raise DataError if a folder without a state holds files that a run does not write before its first state."""
-    names = sorted(path.name for path in folder.iterdir() if path.name not in _BEFORE_TRAINING and path.name[0] != ".")
-    if names and not has_state(folder):
-        raise DataError(
-            f"{folder} holds {names[0]}, but no state of a training to go on from: choose another folder with --out."
-        )
 
 
 def check_text(state: State, text: TrainingText, folder: Path) -> None:

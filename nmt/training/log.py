@@ -139,7 +139,15 @@ class Log:
         self.updates = updates
         self.quiet = quiet
         self.console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-        self.writer = _open_summary_writer(run, done) if tensorboard and run is not None else None
+        self.writer: SummaryWriter | None = None
+        if tensorboard and run is not None:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:
+                raise UsageError(
+                    'training.tensorboard needs the package tensorboard: pip install "attentional-nmt[tensorboard]".'
+                ) from None
+            self.writer = SummaryWriter(str(run / "tensorboard"), purge_step=done + 1 if done else None)
         self.live: Progress | None = None
         if self.console.is_terminal and not quiet:
             left = TextColumn("{task.fields[left]} left ")
@@ -274,13 +282,3 @@ def _training_figures(record: Record) -> list[str]:
 
 def _duration(seconds: float) -> str:
     return str(timedelta(seconds=round(max(seconds, 0))))
-
-
-def _open_summary_writer(run: Path, done: int) -> SummaryWriter:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise UsageError(
-            'training.tensorboard needs the package tensorboard: pip install "attentional-nmt[tensorboard]".'
-        ) from None
-    return SummaryWriter(str(run / "tensorboard"), purge_step=done + 1 if done else None)

@@ -106,13 +106,9 @@ class Ranks:
             with noticing_lost_ranks():
                 distributed.all_reduce(losses)
 
-    def any(self, value: bool) -> bool:
-        """Whether the value is true on some rank."""
-        return value if self.count == 1 else self.sum([float(value)])[0] > 0
-
     def must_stop(self, *, received: bool) -> bool:
         """Whether a rank has received a signal or lost torchrun, so that all of them stop after the same update."""
-        return received if self.count == 1 else self.any(received or os.getppid() != self.parent)
+        return received if self.count == 1 else self.sum([float(received or os.getppid() != self.parent)])[0] > 0
 
     def gather(self, value: T) -> list[T]:
         """The values of all ranks, in their order. They are pickled."""
@@ -136,14 +132,10 @@ class Ranks:
     def first_alone(self) -> Iterator[None]:
         """A context that the first rank runs first, so that the others find what it has put into the cache."""
         if not self.is_first:
-            self.wait()
+            self.sum([0.0])  # waits until the first rank has come to the end of the context
         yield
         if self.is_first:
-            self.wait()
-
-    def wait(self) -> None:
-        """Wait until all ranks have come here."""
-        self.any(value=False)
+            self.sum([0.0])
 
     def seed(self, seed: int, update: int) -> None:
         """Seed the generators for an update, so that ranks draw different dropout masks and a state needs none of the generators.

@@ -58,25 +58,20 @@ class Pretrained:
         target_rows = _common_tokens(bundle.target, self.bundle.target)
         for name, parameter in bundle.model.named_parameters():
             rows = source_rows if name in _SOURCE else target_rows if name in _TARGET else None
-            self._check(name, parameter, weights.get(name), of_tokens=rows is not None)
+            old, first = weights.get(name), 0 if rows is None else 1  # the number of tokens may differ
+            if old is None or parameter.shape[first:] != old.shape[first:]:
+                difference = "it has none" if old is None else f"it has {list(old.shape)}"
+                raise DataError(
+                    f"This recipe cannot start from {self.config.model}: {name} is {list(parameter.shape)} here, but "
+                    f"{difference}. Take over its model settings, as `base: {self.config.model}/recipe.yaml` does."
+                )
             if rows is None:
-                parameter.copy_(weights[name])
+                parameter.copy_(old)
             else:
-                parameter[rows[0]] = weights[name][rows[1]]
+                parameter[rows[0]] = old[rows[1]]
         sides = (("source", source_rows, bundle.source), ("target", target_rows, bundle.target))
         counts = (f"{len(rows[0]):,} of {counted(len(side), f'{name} token')}" for name, rows, side in sides)
         return f"Starts from {self.config.model}, which has {' and '.join(counts)}."
-
-    def _check(self, name: str, new: Tensor, old: Tensor | None, *, of_tokens: bool) -> None:
-        """Raise DataError unless a parameter exists in the same shape, but for the number of tokens."""
-        first = 1 if of_tokens else 0
-        if old is not None and new.shape[first:] == old.shape[first:]:
-            return
-        difference = "it has none" if old is None else f"it has {list(old.shape)}"
-        raise DataError(
-            f"This recipe cannot start from {self.config.model}: {name} is {list(new.shape)} here, but {difference}. "
-            f"Take over its model settings, as `base: {self.config.model}/recipe.yaml` does."
-        )
 
 
 def load_pretrained(recipe: Recipe, build_model: ModelBuilder) -> Pretrained | None:

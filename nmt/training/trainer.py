@@ -7,11 +7,11 @@ import signal
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
@@ -35,7 +35,7 @@ from nmt.training.folder import check_weights, lock_folder, resume_command, warn
 from nmt.training.log import Log, Meter, best_of_each_language, read_validations
 from nmt.training.losses import MAX_BAD_UPDATES, BadUpdate, Diverged, LossStats, OutOfMemory, PendingStats
 from nmt.training.optim import Clock, use_weights
-from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
+from nmt.training.parallel import LostRank, device_of_rank, open_ranks
 from nmt.training.preparation import Run, prepare
 from nmt.training.scheduled_sampling import teacher_forcing_ratio
 from nmt.training.search_choice import choose_search
@@ -113,7 +113,11 @@ def train(
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, run=folder if resume else None)
     with Stopping() as stopping:
         try:
-            with _open_folder(folder, device, resume=resume) as ranks:
+            with open_ranks(device) as ranks, ExitStack() as locked:
+                if ranks.is_first:
+                    if resume and not folder.is_dir():
+                        raise DataError(f"There is no model folder {folder}.")
+                    locked.enter_context(lock_folder(folder))
                 with stopping.at_once():
                     run = prepare(
                         recipe, folder, ranks, build_model, device=device, resume=resume, force=force, quiet=quiet
@@ -127,18 +131,6 @@ def train(
             raise Interrupted(outcome, stopping.signal or signal.SIGINT) from None
         except torch.OutOfMemoryError:  # outside a batch; a batch would be skipped
             raise DataError(f"{OutOfMemory.verdict}. {OutOfMemory.advice}") from None
-
-
-@contextmanager
-def _open_folder(folder: Path, device: torch.device, *, resume: bool) -> Iterator[Ranks]:
-    """A context in which the ranks are connected and the first of them has the lock of the run folder."""
-    with ExitStack() as stack:
-        ranks = stack.enter_context(open_ranks(device))
-        if ranks.is_first:
-            if resume and not folder.is_dir():
-                raise DataError(f"There is no model folder {folder}.")
-            stack.enter_context(lock_folder(folder))
-        yield ranks
 
 
 @dataclass
@@ -228,7 +220,11 @@ class Trainer:
                     self._train_epoch()
                 self._end()
             except Stop:
-                self._stop()
+                self.save()
+                if not self.progress.bad and not (self.run.folder / WEIGHTS).exists():
+                    with self.train_step.averaged():
+                        self.best.save_model(self.train_step.weights)
+                raise Interrupted(self._saved(), self.stopping.signal or signal.SIGINT) from None
             except LostRank as lost:
                 if not self.ranks.is_first:
                     raise  # the first rank tells the user
@@ -477,14 +473,6 @@ class Trainer:
         save_state(self.run.folder, self.state_dict())
         self.saved_at = time.monotonic()
         self.best.remove_others()
-
-    def _stop(self) -> NoReturn:
-        """Save the state, and a model if there is none yet, and raise Interrupted."""
-        self.save()
-        if not self.progress.bad and not (self.run.folder / WEIGHTS).exists():
-            with self.train_step.averaged():
-                self.best.save_model(self.train_step.weights)
-        raise Interrupted(self._saved(), self.stopping.signal or signal.SIGINT)
 
     def _saved(self) -> str:
         return f"The state is saved; go on with: {resume_command(self.run.folder, self.run.device)}"

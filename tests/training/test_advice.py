@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from nmt.training.advice import (
     convention_warnings,
     duplicates_warning,
     overlap_warning,
-    several_sentences_warning,
 )
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
@@ -132,7 +130,7 @@ def test_an_overlap_is_said_of_both_texts_with_an_example(tmp_path: Path) -> Non
     assert warning(f"{tmp_path}/apart", "apart") is None
 
 
-def test_repeated_pairs_are_counted_or_estimated_unless_a_filter_removes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_pairs_are_counted_unless_a_filter_removes_them() -> None:
     def warning(pairs: list[tuple[str, str]], **filters: bool) -> str | None:
         data = recipe(Path("x")).data
         data = data.model_copy(update={"filters": data.filters.model_copy(update=filters)})
@@ -145,19 +143,6 @@ def test_repeated_pairs_are_counted_or_estimated_unless_a_filter_removes_them(mo
     )
     assert warning(pairs, duplicates=False) is None
     assert warning([*pairs[:4], *((str(number), "x") for number in range(200))]) is None
-    monkeypatch.setattr(advice, "_COUNTED", 500)
-    thrice = [(str(number // 3), "x") for number in range(2000)] + [(f"{number}!", "x") for number in range(1000)]
-    assert re.match(r"Warning: 4\d% of the 3,000 pairs .* 3 times\)", warning(thrice) or "")
-
-
-def test_many_lines_of_several_sentences_are_worth_a_warning() -> None:
-    lines = ["A dog runs.", "A cat sleeps. It dreams.", "Dr. Lee sees it at 3.30 p.m. in Rome.", ""] * 100
-    assert several_sentences_warning(corpus_of([(line, line) for line in lines])) == (
-        "Warning: 25% of the lines of data.train hold several sentences (such as line 2: A cat sleeps. It dreams.). "
-        "nmt serve and --split-sentences translate one at a time: cut the training text into single sentences too."
-    )
-    few = ["A dog runs.", "A cat sleeps."] * 5 + ["One. Two."]
-    assert several_sentences_warning(corpus_of([(line, line) for line in few])) is None
 
 
 # --- conventions ------------------------------------------------------------------------------------------------
@@ -181,7 +166,6 @@ LOWER = [line.lower() for line in PLAIN]
         ),
         (PLAIN, TOKENIZED, "0% of the lines in de have spaces"),
         (LOWER, PLAIN, "100% of the lines in de have no upper-case letter in data.train (such as line 1: a dog"),
-        (PLAIN, [f"a {line}" for line in PLAIN], "100% of the lines in de begin with an upper-case letter"),
         (PLAIN, PLAIN, None),
         (["犬が走る。", "寝る。"] * 30, PLAIN, None),
         (TOKENIZED[:9], LOWER[:9], None),

@@ -1,16 +1,13 @@
 """data.json says which text a model was trained on, and a folder without one is none the worse."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from nmt import __version__
-from nmt.bundle.folder import Bundle
 from nmt.cli.inspecting import info
 from nmt.data.locators import load_corpus
-from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
 from nmt.training.data_file import load_data_description
 from nmt.training.trainer import train
@@ -63,15 +60,3 @@ def test_info_shows_it(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines["validation text"].strip() == f"10 pairs; hash {description.valid.fingerprint}"
     info(run, as_json=True)
     assert json.loads(capsys.readouterr().out)["data"] == json.loads((run / "data.json").read_text())
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [("{", "Invalid JSON"), ("{}", "train: Field required"), ('{"train": 3, "valid": []}', "train: Input should be")],
-)
-def test_a_damaged_file_is_a_sentence(run: Path, tmp_path: Path, content: str, problem: str) -> None:
-    folder = shutil.copytree(run, tmp_path / "run")
-    (folder / "data.json").write_text(content)
-    with pytest.raises(DataError, match=rf"^{folder}/data\.json is damaged: {problem}.*\.$"):
-        info(folder)
-    Bundle.load(folder)  # which does not read it

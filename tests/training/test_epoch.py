@@ -39,11 +39,6 @@ def test_every_epoch_has_its_own_order_unless_the_corpus_is_shuffled_once(folder
     assert first == second
 
 
-def test_batches_hold_so_many_sentences(folder: Path) -> None:
-    [(first, second), _] = plans(folder, batch_sentences=30, accumulate=2)
-    assert sorted(len(rows) for group in (first, second) for rows in group) == [10, 30, 30, 30]
-
-
 def test_an_epoch_shows_joined_pairs_too_and_training_resumes_with_the_same(folder: Path) -> None:
     recipe = toy_recipe(folder)
     data = recipe.data.model_copy(update={"concatenation": 0.5})

@@ -145,9 +145,3 @@ def test_evaluate_prints_a_row_per_language_and_the_mean(run: Path, corpora: Pat
     assert named.references[0] == (corpora / "train.rev").read_text().splitlines()[:50]
     with pytest.raises(UsageError, match="say to which one"):
         nmt.evaluate(run, f"{corpora}/train[:50]", bootstrap=0, device="cpu")
-
-
-# --- serving ----------------------------------------------------------------------------------------------------
-
-
-# --- descriptions -----------------------------------------------------------------------------------------------

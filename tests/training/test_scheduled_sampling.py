@@ -18,7 +18,6 @@ from nmt.text.subwords import BOS, EOS, PAD
 from nmt.training.scheduled_sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
 from nmt.training.trainer import train
 from tests.reference.settings import ORDERS, small
-from tests.search.searching import greedy
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -121,19 +120,6 @@ def test_each_replaced_token_follows_from_the_mixed_tokens_before_it(
         assert torch.equal(mixed, by_hand(model.eval(), original, is_replaced))
     assert torch.equal(mixed[~is_replaced], original.target_in[~is_replaced])
     assert not torch.equal(mixed, original.target_in)
-
-
-def test_with_a_ratio_of_zero_the_tokens_are_those_of_greedy_search() -> None:
-    model, original = sharpen(build()), batch()
-    mixed = mix_target_in(model, original, choose_replaced(original, 0.0))
-    model.eval()
-    with torch.no_grad():
-        memory = model.encode(original.source, original.source_mask)
-        lengths = (original.target_in != PAD).sum(1)
-        marks = (PAD, BOS, EOS)
-        hypotheses = greedy(model.step, model.start(memory), memory, max_lengths=lengths - 1, forbid=marks)
-    for row, hypothesis in enumerate(hypotheses):
-        assert list(hypothesis.ids) == mixed[row, 1 : lengths[row]].tolist()
 
 
 def test_tokens_are_sampled_with_their_probabilities() -> None:

@@ -85,30 +85,24 @@ def test_an_unsuitable_tokenizer_gives_a_warning_and_chrf_decides(
         best = max(best, round(record["chrf"], 2))
 
 
-def rank(names: list[str], **record: float) -> tuple[float, ...]:
-    recipe = kana_recipe(Path("kana"), validation={"metrics": names})
+@pytest.mark.parametrize(
+    ("names", "worse", "better"),
+    [
+        (["bleu", "chrf"], {"bleu": 20.004, "chrf": 4, "perplexity": 2}, {"bleu": 20.001, "chrf": 5, "perplexity": 9}),
+        (["bleu"], {"bleu": 9.004, "chrf": 30, "perplexity": 9}, {"bleu": 9.001, "chrf": 30, "perplexity": 7}),
+        (["bleu"], {"bleu": 9.0, "chrf": 30, "perplexity": 7}, {"bleu": 9.01, "chrf": 29, "perplexity": 9}),
+        (["chrf"], {"chrf": 9, "perplexity": 8}, {"chrf": 9, "perplexity": 7}),
+        (["perplexity", "bleu"], {"bleu": 2, "chrf": 9, "perplexity": 7.1}, {"bleu": 1, "chrf": 9, "perplexity": 7}),
+        (["bleu"], {"bleu": 0.9, "chrf": 9.1, "perplexity": 31}, {"bleu": 0.4, "chrf": 11.4, "perplexity": 54}),
+        (["bleu"], {"bleu": 0.4, "chrf": 11.4, "perplexity": 54}, {"bleu": 1.0, "chrf": 10, "perplexity": 60}),
+    ],
+)
+def test_ties_are_broken_by_the_next_metric_and_bleu_below_1_does_not_rank(
+    names: list[str], worse: dict[str, float], better: dict[str, float]
+) -> None:
     validator = Validator.__new__(Validator)
-    validator.settings = recipe.training
-    return validator.rank(record)
-
-
-def test_ties_are_broken_by_the_next_metric_and_then_by_perplexity() -> None:
-    assert rank(["bleu", "chrf"], bleu=20.001, chrf=5, perplexity=9) > rank(
-        ["bleu", "chrf"], bleu=20.004, chrf=4, perplexity=2
-    )
-    assert rank(["bleu"], bleu=9.001, chrf=30, perplexity=7) > rank(["bleu"], bleu=9.004, chrf=30, perplexity=9)
-    assert rank(["bleu"], bleu=9.01, chrf=29, perplexity=9) > rank(["bleu"], bleu=9.0, chrf=30, perplexity=7)
-    assert rank(["chrf", "perplexity"], chrf=9, perplexity=7) > rank(["chrf", "perplexity"], chrf=9, perplexity=8)
-    assert rank(["perplexity", "bleu"], bleu=1, chrf=9, perplexity=7) > rank(
-        ["perplexity", "bleu"], bleu=2, chrf=9, perplexity=7.001
-    )
-
-
-def test_bleu_below_1_does_not_rank() -> None:
-    noise = rank(["bleu"], bleu=0.9, chrf=9.1, perplexity=31)
-    better = rank(["bleu"], bleu=0.4, chrf=11.4, perplexity=54)
-    good = rank(["bleu"], bleu=1.0, chrf=10, perplexity=60)
-    assert noise < better < good
+    validator.settings = kana_recipe(Path("kana"), validation={"metrics": names}).training
+    assert validator.rank(worse) < validator.rank(better)
 
 
 # --- long texts ---------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from random import Random
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -240,13 +240,17 @@ def _following(lines: Column, convention: Convention) -> list[tuple[bool, str]]:
 
 
 @dataclass
-class _Record:
-    """What is known of the validations so far. The names are those in the state."""
+class Symptoms:
+    """Follows the validations of a run: does it diverge, overfit, or translate worse than a copy of the source?"""
 
+    copying: Mapping[str, float]
+    """The scores of the untranslated source, by metric; none if validation does not translate."""
+    warmup: int
+    """Updates in which the learning rate rises."""
     lowest: float | None = None
-    """The lowest perplexity of validation."""
+    """The lowest perplexity of validation. This and what follows have the names in the state."""
     lowest_in_training: float | None = None
-    """That of training before it; None if nothing was trained."""
+    """The perplexity of training before it; None if nothing was trained."""
     lowest_at: int = 0
     """Its update."""
     risen: int = 0
@@ -258,27 +262,13 @@ class _Record:
     said: list[str] = field(default_factory=list)
     """The symptoms that were said."""
 
-
-@dataclass
-class Symptoms:
-    """Follows the validations of a run: does it diverge, overfit, or translate worse than a copy of the source?
-
-    Attributes:
-        copying: the scores of the untranslated source, by metric; none if validation does not translate.
-        warmup: updates in which the learning rate rises.
-    """
-
-    copying: Mapping[str, float]
-    warmup: int
-    record: _Record = field(default_factory=_Record)
-
     def state_dict(self) -> dict[str, Any]:
         """What is known of the validations so far, and what was said."""
-        return {"symptoms": asdict(self.record)}
+        return {"symptoms": {name: value for name, value in vars(self).items() if name not in ("copying", "warmup")}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The inverse of `state_dict`; earlier versions stored nothing."""
-        self.record = _Record(**state.get("symptoms", {}))
+        vars(self).update(state.get("symptoms", {}))
 
     def of_validation(self, figures: Mapping[str, Any], *, improved: bool) -> Iterator[str]:
         """What the next validation shows, one message for each symptom that was not said before.
@@ -287,38 +277,38 @@ class Symptoms:
             figures: the record of the validation.
             improved: whether its weights are the model now.
         """
-        record, current = self.record, figures["perplexity"]
+        current = figures["perplexity"]
         if improved:
             self.adopt(figures)
-        if record.lowest is None or current < record.lowest:
-            record.lowest, record.lowest_in_training = current, figures.get("train_perplexity")
-            record.lowest_at, record.risen = figures["update"], 0
-        lowest = record.lowest or current
-        before, now = record.lowest_in_training, figures.get("train_perplexity")
+        if self.lowest is None or current < self.lowest:
+            self.lowest, self.lowest_in_training = current, figures.get("train_perplexity")
+            self.lowest_at, self.risen = figures["update"], 0
+        lowest = self.lowest or current
+        before, now = self.lowest_in_training, figures.get("train_perplexity")
         has_learned = before is not None and now is not None and now < before
-        record.risen = record.risen + 1 if has_learned and current > _RISE * lowest else 0
-        record.after_warmup += 1 if figures["update"] >= self.warmup else 0
+        self.risen = self.risen + 1 if has_learned and current > _RISE * lowest else 0
+        self.after_warmup += 1 if figures["update"] >= self.warmup else 0
         if not has_learned and current > _EXPLOSION * lowest:
             verdict = f"{Diverged.verdict}: perplexity is above {_EXPLOSION} times the best. {Diverged.advice}"
             yield from self._once("divergence", verdict)
-        if record.risen >= _IN_A_ROW:
+        if self.risen >= _IN_A_ROW:
             yield from self._once(
                 "overfitting",
-                f"Warning: the model overfits. Since update {record.lowest_at:,} the perplexity of validation has risen from "
+                f"Warning: the model overfits. Since update {self.lowest_at:,} the perplexity of validation has risen from "
                 f"{perplexity(lowest)} to {perplexity(current)}, while that of training (with dropout, without label "
                 f"smoothing) has fallen from {perplexity(before or 0)} to {perplexity(now or 0)}. More dropout, fewer updates or "
                 "more text, such as back-translation, would help.",
             )
-        if record.after_warmup == _IN_A_ROW:
+        if self.after_warmup == _IN_A_ROW:
             yield from self._once("copying", self.worse_than_copying())
 
     def adopt(self, figures: Mapping[str, Any]) -> None:
         """Take the record of a validation whose weights are the model now."""
-        self.record.score = figures.get("chrf")
+        self.score = figures.get("chrf")
 
     def worse_than_copying(self) -> str | None:
         """A warning if the model scores lower than the untranslated source."""
-        copied, score = self.copying.get("chrf"), self.record.score
+        copied, score = self.copying.get("chrf"), self.score
         if copied is None or score is None or score >= copied:
             return None
         bleu = f" (BLEU {self.copying['bleu']:.2f})" if "bleu" in self.copying else ""
@@ -328,6 +318,6 @@ class Symptoms:
         )
 
     def _once(self, symptom: str, message: str | None) -> Iterator[str]:
-        if message is not None and symptom not in self.record.said:
-            self.record.said.append(symptom)
+        if message is not None and symptom not in self.said:
+            self.said.append(symptom)
             yield message

@@ -27,9 +27,10 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, run: P
 
 
 def _choose(run: Path | None, data: DataConfig, given: Mapping[str, Any]) -> list[Choice]:
-    from nmt.bundle.folder import RECIPE  # not at the top: a recipe that leaves nothing open needs no torch
+    from nmt.bundle.folder import RECIPE, Bundle  # not at the top: a recipe that leaves nothing open needs no torch
     from nmt.data.locators import load_text, load_training_corpus
     from nmt.data.profile import profile_text
+    from nmt.runtime.cache import expand_home
 
     if run is not None and (run / RECIPE).is_file():
         return recipes.recorded_choices(run / RECIPE)
@@ -37,16 +38,8 @@ def _choose(run: Path | None, data: DataConfig, given: Mapping[str, Any]) -> lis
     start = given.get("training.pretrained.model") or given.get("training.pretrained")
     if start is None:
         return choices
-    return [*choices, *_as_pretrained(start, is_same=given.get("training.pretrained.subwords", "same") == "same")]
-
-
-def _as_pretrained(folder: str, *, is_same: bool) -> list[Choice]:
-    """The widths of the model to start from, and its subwords if they are used."""
-    from nmt.bundle.folder import Bundle
-    from nmt.runtime.cache import expand_home
-
-    start = Bundle.load(expand_home(folder), weights=False).recipe.model_dump(mode="json")
-    settings = {"model": {key: value for key, value in start["model"].items() if key != "dropout"}}
-    if is_same:
-        settings["subwords"] = start["subwords"]
-    return [Choice(settings, f"Start: as {folder}, whose weights it takes over.")]
+    pretrained = Bundle.load(expand_home(start), weights=False).recipe.model_dump(mode="json")
+    settings = {"model": {key: value for key, value in pretrained["model"].items() if key != "dropout"}}
+    if given.get("training.pretrained.subwords", "same") == "same":
+        settings["subwords"] = pretrained["subwords"]
+    return [*choices, Choice(settings, f"Start: as {start}, whose weights it takes over.")]

@@ -44,8 +44,6 @@ class BestCheckpoints:
         """Validations since the best one."""
         self.checkpoints: list[tuple[Rank, int]] = []
         """Rank and update of the best checkpoints, best first."""
-        self.starts_anew = False
-        """Whether the run had a best validation, but by other metrics."""
 
     def state_dict(self) -> dict[str, Any]:
         """The best validations, under the names that they have always had in the state."""
@@ -55,7 +53,6 @@ class BestCheckpoints:
         """The inverse of `state_dict`; but best and patience start anew if validation now compares other figures."""
         best = state.get("best")
         if best is None or state.get("metrics") != self.metrics:
-            self.starts_anew = best is not None
             return
         self.rank, self.stale = tuple(best), state.get("stale", 0)
         for rank, update in state.get("kept", []):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 from nmt.alignment.corpus_links import WordLinks, load_links
@@ -63,15 +64,12 @@ class TrainingText:
         if config.source_model and config.target_model:
             return Subwords.load(config.source_model), Subwords.load(config.target_model)
 
-        def train(lines: Iterable[str], tags: Sequence[str]) -> Subwords:
-            byte_fallback = config.byte_fallback
-            return Subwords.train(
-                lines, kind=config.kind, size=config.size, byte_fallback=byte_fallback, seed=recipe.seed, tags=tags
-            )
-
+        train = partial(
+            Subwords.train, kind=config.kind, size=config.size, byte_fallback=config.byte_fallback, seed=recipe.seed
+        )
         source, target = self.train.untagged.source, self.train.untagged.target
         tags = list(dict.fromkeys(chain.from_iterable(self.train.tags)))
         if config.joint:
-            joint = train(chain(source, target), tags)
+            joint = train(chain(source, target), tags=tags)
             return joint, joint
-        return train(source, tags), train(target, ())
+        return train(source, tags=tags), train(target)

@@ -403,7 +403,7 @@ class Trainer:
     def _choose_search(self) -> None:
         """Choose on the validation text how the model searches, as far as the recipe leaves it open."""
         open_settings = [key for key in (LENGTH_PENALTY, MBR_SAMPLES) if is_chosen(self.recipe, key)]
-        if not open_settings or not self.validator.compares_translations:
+        if not open_settings or not self.validator.translation_metrics:
             return
         weights = self.ranks.from_first(lambda: load_tensors(self.run.folder / WEIGHTS))
         with use_weights(weights, self.train_step.weights), self.stopping.at_once():
@@ -458,8 +458,6 @@ class Trainer:
         self.train_step.load_state_dict(vars(state))
         for part in (self.progress, self.meter, self.best, self.log, self.symptoms):
             part.load_state_dict(state.progress)
-        if self.best.starts_anew:
-            self.progress.plateau = 0
 
     def save(self) -> None:
         """Save the state, then remove checkpoints that are no longer among the best. Only the first rank does.
@@ -498,5 +496,3 @@ class Trainer:
             yield advise(self.recipe, size)
         else:
             yield f"The run goes on after update {self.progress.update:,} of {self.updates:,}."
-        if self.best.starts_anew:
-            yield f"Validation now compares {', then '.join(self.validator.metrics)}: best and patience start anew."

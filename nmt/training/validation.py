@@ -150,7 +150,7 @@ class Validator:
         if not loss < MAX_LOSS:
             raise Diverged(f"the loss of the validation text is {loss:.3g} nats per token")
         scores: dict[str, MetricScore] = {}
-        if self.compares_translations:
+        if self.translation_metrics:
             decoding = self._decoding({"beam_size": self.settings.validation.beam_size})
             scores = self._scored(text, self._translations(text.text, decoding))
         figures = {name: score.score for name, score in scores.items()}
@@ -182,11 +182,6 @@ class Validator:
         nll, total = self.ranks.sum((nll, tokens))
         return nll / total
 
-    @property
-    def compares_translations(self) -> bool:
-        """Whether the recipe has a metric of translations."""
-        return bool(self._translation_metrics)
-
     def search_outcome(self, settings: Mapping[str, float]) -> Outcome:
         """What came of translating with some decoding settings changed: the first metric of translations, and their length.
 
@@ -196,7 +191,7 @@ class Validator:
         decoding = self._decoding(settings)
         translations = [self._translations(text.text, decoding, every) for text in self.texts]
         figures = [self._scored(text, own, every) for text, own in zip(self.texts, translations, strict=True)]
-        score = fmean(each[self._translation_metrics[0]].score for each in figures)
+        score = fmean(each[self.translation_metrics[0]].score for each in figures)
         references = (text.text.target[::every] for text in self.texts)
         lengths = (sum(map(len, chain.from_iterable(texts))) for texts in (translations, references))
         return Outcome(score, next(lengths) / max(next(lengths), 1))
@@ -211,8 +206,8 @@ class Validator:
         return {name: fmean(each[name].score for each in scores) for name in scores[0]}
 
     @property
-    def _translation_metrics(self) -> list[str]:
-        """The metrics that compare translations."""
+    def translation_metrics(self) -> list[str]:
+        """The metrics of the recipe that compare translations."""
         return [name for name in compared_metrics(self.settings.validation) if name != "perplexity"]
 
     def _scored(self, text: _Text, translations: list[str], every: int = 1) -> dict[str, MetricScore]:
@@ -220,7 +215,7 @@ class Validator:
         references = list(text.text.target[::every])
         return {
             name: metrics.score(translations, references, name, tokenize=text.tokenizer)
-            for name in self._translation_metrics
+            for name in self.translation_metrics
         }
 
     def _translations(self, text: ParallelCorpus, decoding: DecodingConfig, every: int = 1) -> list[str]:

@@ -54,34 +54,23 @@ def test_bf16_of_an_lstm_is_refused_where_onednn_has_none(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("count", "name", "message"),
     [
-        ("abacus", r"There is no device 'abacus': use auto, cpu, cuda, cuda:N or mps\."),
-        ("CUDA", "did you mean 'cuda'"),
-        ("meta", "There is no device 'meta'"),
-        ("cuda:x", "did you mean 'cuda'"),
+        (0, "abacus", r"There is no device 'abacus': use auto, cpu, cuda, cuda:N or mps\."),
+        (0, "CUDA", "There is no device .* did you mean 'cuda'"),
+        (0, "cuda:x", "There is no device .* did you mean 'cuda'"),
+        (0, "cuda:0", "Cannot compute on cuda:0: PyTorch finds no CUDA device; look for the driver with nvidia-smi"),
+        (2, "cuda:2", "Cannot compute on cuda:2: PyTorch finds 2 CUDA devices, numbered from 0"),
+        (2, "mps", "Cannot compute on mps: this PyTorch or this machine has no Metal"),
     ],
 )
-def test_a_name_of_no_device_is_a_sentence(name: str, sentence: str) -> None:
-    with pytest.raises(UsageError, match=f"^{sentence}" if sentence.startswith("There") else sentence):
-        choose_device(name)
-
-
-@pytest.mark.parametrize(
-    ("count", "name", "reason"),
-    [
-        (0, "cuda:0", "PyTorch finds no CUDA device; look for the driver with nvidia-smi, or use --device cpu"),
-        (2, "cuda:2", "PyTorch finds 2 CUDA devices, numbered from 0"),
-        (2, "mps", "this PyTorch or this machine has no Metal"),
-    ],
-)
-def test_a_device_that_is_not_there_is_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, count: int, name: str, reason: str
+def test_a_device_that_is_unknown_or_not_there_is_refused(
+    monkeypatch: pytest.MonkeyPatch, count: int, name: str, message: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(UsageError, match=f"^Cannot compute on {name}: {reason}"):
+    with pytest.raises(UsageError, match=f"^{message}"):
         choose_device(name)
 
 

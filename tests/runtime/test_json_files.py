@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import pytest
-import torch
 
-from nmt.bundle.folder import save_tensors
 from nmt.comparison.runs import records
 from nmt.errors import DataError
 from nmt.plotting.curves import read_curves
@@ -13,7 +11,6 @@ from nmt.recipe import Recipe
 from nmt.runtime import json_files
 from nmt.runtime.json_files import parse_json, read_bounded, read_records
 from nmt.sharing.card import recorded_scores
-from nmt.training.checkpoint import STATE, load_state
 from nmt.training.data_file import load_data_description
 from nmt.training.log import METRICS, read_validations
 from tests.robustness import tiny
@@ -62,10 +59,3 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(json_files, "_LARGEST", 10)
     with pytest.raises(DataError, match="more than 10 bytes"):
         read_bounded(tmp_path / "log")
-
-
-@pytest.mark.parametrize("numbers", [DEEP, f'{{"progress": {NUMBER}}}'])
-def test_a_damaged_state_of_a_training_is_a_sentence(numbers: str, tmp_path: Path) -> None:
-    save_tensors({"numbers": torch.tensor(list(numbers.encode()), dtype=torch.uint8)}, tmp_path / STATE)
-    with pytest.raises(DataError, match=rf"{STATE} is damaged: "):
-        load_state(tmp_path)

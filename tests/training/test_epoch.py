@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -71,20 +70,6 @@ def test_results_come_in_order_from_another_thread() -> None:
     assert [number for number, _ in results] == list(range(50))
     assert {name for _, name in results} == {"nmt-ahead_0"}
     assert not threads()
-
-
-def test_only_a_few_items_are_taken_ahead() -> None:
-    taken = []
-
-    def items() -> Iterator[int]:
-        for number in range(50):
-            taken.append(number)
-            yield number
-
-    with closing(ahead(str, items())) as results:
-        for number, result in enumerate(results):
-            assert result == str(number)
-            assert len(taken) <= number + 1 + DEPTH
 
 
 def test_an_error_is_raised_where_its_result_is_due() -> None:

@@ -57,8 +57,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("count", "training"),
     [
         (2, {"guided_alignment": {"links": "train.align"}}),
-        pytest.param(4, {"normalization": "sentences"}, marks=pytest.mark.slow),
-        (4, {"batch_sentences": 3}),  # so that the last rank has no pair
+        (4, {"batch_sentences": 3, "normalization": "sentences"}),  # so that the last rank has no pair
     ],
 )
 def test_several_processes_train_the_model_of_one(
@@ -186,16 +185,6 @@ def test_gradients_are_sent_once_per_update(corpus: Path, two_ranks: Ranks, batc
         step.update(step.prepare(pairs, list(rows)), Clock(update, 0.0, 0.0, 0))
         assert sum(sent) == sum(weight.numel() for weight in step.model.parameters())
         sent.clear()
-
-
-def test_a_rank_without_a_pair_adds_nothing(corpus: Path, two_ranks: Ranks) -> None:
-    step, pairs = toy_train_step(toy_recipe(corpus), ranks=Ranks(1, two_ranks.count))
-    before = {name: weight.clone() for name, weight in step.weights.items()}
-    group = step.prepare(pairs, [np.array([3], dtype=np.int32)])
-    assert not group.has_pairs
-    stats = step.update(group, Clock(0, 0.0, 0.0, 0))
-    assert all(torch.equal(weight, before[name]) for name, weight in step.weights.items())
-    assert stats.read().nll == 0
 
 
 def test_a_batch_too_large_for_one_rank_ends_the_training(

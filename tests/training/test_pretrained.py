@@ -83,16 +83,12 @@ def test_a_resumed_run_does_not_need_the_pretrained_model(
     assert all(torch.equal(whole[name], result[name]) for name in whole)
 
 
-def _subwords(lines: list[str], size: int) -> Subwords:
-    return Subwords.train(lines, kind="word", size=size, byte_fallback=False)
-
-
 @pytest.mark.parametrize(("parent_tie", "tie"), [("all", "none"), ("none", "all"), ("target", "target")])
 def test_with_new_subwords_each_common_token_keeps_its_weights(
     parent_tie: str, tie: str, small: Path, tmp_path: Path
 ) -> None:
     def bundle(lines: list[str], size: int, tied: str) -> Bundle:
-        subwords = _subwords(lines, size)
+        subwords = Subwords.train(lines, kind="word", size=size, byte_fallback=False)
         recipe = toy_recipe(small, training={"pretrained": {"model": str(tmp_path), "subwords": "new"}})
         model = recipe.model.model_copy(update={"tie": tied, "embedding_scale": 1.0})
         return Bundle.fresh(recipe.model_copy(update={"model": model}), subwords, subwords)

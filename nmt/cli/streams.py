@@ -11,7 +11,7 @@ import lzma
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -40,6 +40,26 @@ def input_name(path: Path) -> str:
 def is_terminal(path: Path) -> bool:
     """Whether the input is typed at a terminal."""
     return path == STANDARD and sys.stdin is not None and sys.stdin.isatty()
+
+
+def is_conversation(source: Path, output: Path) -> bool:
+    """Whether lines are typed at a terminal, and their translations are shown there."""
+    return is_terminal(source) and output == STANDARD and sys.stdout is not None and sys.stdout.isatty()
+
+
+def typed_lines(prompt: str) -> Iterator[str]:
+    """Lines that are typed after a prompt, until Ctrl-D."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 -- with it `input` edits lines and keeps a history
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    while True:
+        try:
+            line = input(prompt)
+        except EOFError:
+            print(file=sys.stderr)
+            return
+        yield line
 
 
 def check_not_input(output: Path | None, inputs: Iterable[Path | None]) -> None:

@@ -12,7 +12,6 @@ import typer
 
 from nmt.cli import options
 from nmt.cli.clustering import translate_files
-from nmt.cli.interactive import is_conversation, show_alignment, typed_lines
 from nmt.cli.options import (
     argument,
     build_translator,
@@ -29,11 +28,13 @@ from nmt.cli.streams import (
     check_not_input,
     count_lines,
     input_file,
+    is_conversation,
     is_terminal,
     open_output,
     open_texts,
+    typed_lines,
 )
-from nmt.cli.translation_writer import OutputFormat, TranslationWriter
+from nmt.cli.translation_writer import OutputFormat, TranslationWriter, show_alignment
 from nmt.errors import UsageError
 from nmt.runtime.progress import is_watched, with_progress
 from nmt.runtime.wording import escaped

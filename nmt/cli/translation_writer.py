@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from nmt.alignment.links import Links
-    from nmt.decoding.translator import Translation
+    from nmt.alignment.translation import Translation
 
 logger = logging.getLogger(__name__)
 
@@ -94,3 +94,15 @@ class TranslationWriter:
 def _finite(value: float) -> float | None:
     """A rounded number for JSON; None if it is not finite."""
     return round(value, 4) if math.isfinite(value) else None
+
+
+def show_alignment(translation: Translation, rank: int) -> None:
+    """Print the words of a hypothesis with the source words that they are linked to: `der(the) Hund(dog)`."""
+    if not (translation.is_aligned(rank) and translation.hypotheses[rank].text):
+        return
+    alignment, links = translation.word_alignment(rank), translation.word_links(rank)
+    words = []
+    for number, word in enumerate(alignment.target):
+        sources = [alignment.source[source] for source, target in sorted(links) if target == number]
+        words.append(f"{word}({' '.join(sources)})" if sources else word)
+    print(f"  {' '.join(words)}")

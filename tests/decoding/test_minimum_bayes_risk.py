@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -93,13 +92,6 @@ def test_companions_and_processes_change_nothing() -> None:
     apart = translate([bundle()], mbr_samples=5, batch_tokens=100, processes=2)
     for one, other in zip(together, apart, strict=True):
         check_same(one, other)
-
-
-def test_the_parts_of_a_long_line_are_chosen_apart() -> None:
-    line = "a cat . " * 20
-    [translation] = translate([bundle()], [line], mbr_samples=4, n_best=2, max_source=30)
-    assert 1 <= len(translation.hypotheses) <= 2
-    assert math.isfinite(translation.hypotheses[0].score)
 
 
 def test_a_beam_size_asks_for_beam_search() -> None:

@@ -310,6 +310,7 @@ def test_the_table_lines_up_marks_the_best_and_tells_of_failures(corpus: Path) -
         "All: window global, order attend-then-update, most epochs 20, most updates 8, batch 512 target tokens." in text
     )
     assert "**three** has no figures: It diverged." in text
+    assert "- Baseline: one.\n" in text
     assert "| model | 1–9 (40) | 10 (60) |" in text
     assert "**" not in table_of(row(corpus, "one"), row(corpus, "two")).markdown()  # what several share is not best
     varied = table_of(

@@ -129,6 +129,8 @@ class Table:
         lines = [f"Text: {self.text}{aligned}.", f"All: {', '.join(shared)}."]
         if differences := _further_differences([row.candidate.recipe for row in self.rows]):
             lines.append(f"The recipes also differ in {differences}.")
+        if self.baseline:
+            lines.append(f"Baseline: {self.baseline}.")
         lines += [f"Machine: {self.machine}; nmt {__version__}.", f"Command: `{self.command}`"]
         return "\n".join(f"- {line}" for line in lines)
 

@@ -108,11 +108,11 @@ def test_the_language_to_translate_to_is_named(translator: Translator) -> None:
 
 @pytest.mark.parametrize("call", ["translate", "align"])
 def test_one_sentence_names_the_languages_where_none_is_chosen(translator: Translator, call: str) -> None:
-    item = LINE if call in ("translate", "stream") else (LINE, LINE)
+    line = LINE if call == "translate" else (LINE, LINE)
     with pytest.raises(UsageError, match="translates to rev and cpy: say to which one, as in --to rev"):
-        getattr(translator, call)([item])
+        getattr(translator, call)([line])
     with pytest.raises(UsageError, match="translates to rev and cpy, not to fr"):
-        getattr(translator, call)([item], to="fr")
+        getattr(translator, call)([line], to="fr")
 
 
 def test_words_links_and_alignments_have_no_tag(translator: Translator) -> None:

@@ -1,11 +1,9 @@
 """Training on mixtures: plans, tags as tokens, links, resuming, and that one corpus is planned as ever."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from nmt.alignment.corpus_links import load_links
@@ -53,10 +51,6 @@ def plans(recipe: Recipe, filters: FiltersConfig | None = None) -> list[list[lis
     return [[[[int(row) for row in rows] for rows in group] for group in epoch.groups()] for epoch in epochs]
 
 
-def times(groups: list[list[list[int]]]) -> Counter[int]:
-    return Counter(row for group in groups for batch in group for row in batch)
-
-
 BACK = {"corpus": "last", "tag": "<BT>", "weight": 0.5}
 
 
@@ -68,25 +62,6 @@ def test_a_mixture_of_equal_weights_is_planned_as_its_concatenation(folder: Path
     texts = [TrainingText.load(recipe) for recipe in (mixed, whole)]
     assert texts[0].fingerprints == texts[1].fingerprints
     assert texts[0].subwords(mixed)[0].serialized == texts[1].subwords(whole)[0].serialized
-
-
-def test_weights_count_the_pairs_of_each_epoch(folder: Path) -> None:
-    recipe = mixture(folder, {"corpus": "first", "weight": 2}, BACK)
-    first, second = map(times, plans(recipe))
-    for shown in (first, second):
-        assert [shown[row] for row in range(40)] == [2] * 40
-        assert sum(shown[row] for row in range(40, 100)) == 30
-    assert {*first} | {*second} == {*range(100)}
-    assert plans(recipe) == plans(recipe)
-
-
-def test_temperature_mixes_by_the_root_of_the_sizes(folder: Path) -> None:
-    shown = times(plans(mixture(folder, "first", "last", data={"temperature": 5}))[0])
-    roots = np.array([40, 60]) ** 0.2
-    expected = 100 * roots / roots.sum()
-    actual = [sum(shown[row] for row in range(40)), sum(shown[row] for row in range(40, 100))]
-    assert sum(actual) == 100
-    assert np.abs(actual - expected).max() < 1
 
 
 # --- tags -------------------------------------------------------------------------------------------------------

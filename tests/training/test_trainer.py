@@ -1,8 +1,6 @@
 """Whole runs: they learn, stop, resume, and leave a model folder."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,6 +12,7 @@ from nmt.errors import UsageError
 from nmt.training.best import average_run, save_last
 from nmt.training.checkpoint import STATE, State, load_state
 from nmt.training.folder import LOCK
+from nmt.training.log import read_validations
 from nmt.training.losses import PendingStats
 from nmt.training.optim import Clock
 from nmt.training.trainer import train
@@ -29,12 +28,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reversal")
     write_reversal(folder, longest=5)
     return folder
-
-
-def records(run: Path, kind: str) -> list[dict[str, Any]]:
-    log = run / "metrics.jsonl"
-    lines = log.read_text().splitlines() if log.exists() else []
-    return [record for record in map(json.loads, lines) if record["kind"] == kind]
 
 
 def test_reversal_is_learned_and_its_alignment_is_anti_diagonal(corpus: Path, tmp_path: Path) -> None:
@@ -56,15 +49,6 @@ def test_reversal_is_learned_and_its_alignment_is_anti_diagonal(corpus: Path, tm
     assert sum(hits) / len(hits) > 0.9
 
 
-def test_a_run_folder_is_a_model_folder_with_metrics_and_state(small: Path, tmp_path: Path) -> None:
-    train(toy_recipe(small), tmp_path / "run", device=CPU, quiet=True)
-    names = {path.name for path in (tmp_path / "run").iterdir()}
-    model = {"recipe.yaml", "source.model", "target.model", "weights.safetensors"}
-    assert names == {*model, "data.json", "metrics.jsonl", STATE, LOCK}
-    assert [record["epoch"] for record in records(tmp_path / "run", "valid")] == [1, 2]
-    assert all({"loss", "perplexity", "bleu", "best"} <= record.keys() for record in records(tmp_path / "run", "valid"))
-
-
 def test_patience_stops_a_run_that_does_not_improve(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,7 +58,7 @@ def test_patience_stops_a_run_that_does_not_improve(
         "validation": {"patience": 2, "metrics": "perplexity"},
     }
     train(toy_recipe(small, training=still), tmp_path / "run", device=CPU)
-    assert len(records(tmp_path / "run", "valid")) <= 4
+    assert len(read_validations(tmp_path / "run")) <= 4
     assert "Training stops: the last 2 validations gave no better score" in capsys.readouterr().err
 
 
@@ -89,28 +73,22 @@ def test_accumulated_batches_give_the_gradient_of_one_large_batch(small: Path, t
         torch.testing.assert_close(value, summed[name], rtol=1e-4, atol=1e-6)
 
 
-@pytest.fixture(scope="module")
-def two_best(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that has kept two checkpoints."""
-    run = tmp_path_factory.mktemp("two_best") / "run"
-    train(toy_recipe(small, training={"epochs": 3, "validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
-    return run
-
-
-def test_the_best_checkpoints_can_be_averaged(two_best: Path, tmp_path: Path) -> None:
-    assert average_run(two_best, tmp_path / "mean") == 2
-    files = sorted((two_best / "best").glob("*.safetensors"))
+def test_a_run_folder_is_a_model_folder_whose_best_checkpoints_can_be_averaged(small: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train(toy_recipe(small, training={"validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
+    model = {"recipe.yaml", "source.model", "target.model", "weights.safetensors"}
+    assert {path.name for path in run.iterdir()} == {*model, "data.json", "metrics.jsonl", "best", STATE, LOCK}
+    assert [record["epoch"] for record in read_validations(run)] == [1, 2, 2]
+    assert all({"loss", "perplexity", "bleu", "best"} <= record.keys() for record in read_validations(run))
+    assert average_run(run, tmp_path / "mean") == 2
+    files = sorted((run / "best").glob("*.safetensors"))
     assert len(files) == 2
-    one, two, mean = (
-        load_tensors(files[0]),
-        load_tensors(files[1]),
-        load_tensors(tmp_path / "mean" / "weights.safetensors"),
-    )
+    one, two, mean = map(load_tensors, [*files, tmp_path / "mean" / "weights.safetensors"])
     for name in mean:
         torch.testing.assert_close(mean[name], (one[name] + two[name]) / 2)
     Bundle.load(tmp_path / "mean")
     with pytest.raises(UsageError, match="between 1 and 2"):
-        average_run(two_best, tmp_path / "other", best=3)
+        average_run(run, tmp_path / "other", best=3)
 
 
 @pytest.mark.parametrize("ema", [None, 0.5])
@@ -146,5 +124,5 @@ def test_a_run_that_is_extended_says_where_it_goes_on(
     longer = {"updates": 8, "epochs": 9, "log_every": 2, "schedule": schedule, "validation": validation}
     train(toy_recipe(small, training=longer), run, device=CPU, resume=True)
     assert "The run goes on after update 4 of 8.\n" in capsys.readouterr().err
-    assert [record["update"] for record in records(run, "valid")] == [4, 6, 8, 8]
+    assert [record["update"] for record in read_validations(run)] == [4, 6, 8, 8]
     assert len(list((run / "best").iterdir())) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
@@ -151,10 +151,8 @@ def align(
     )
     is_hidden = quiet or (destination == STANDARD and sys.stdout is not None and sys.stdout.isatty())
     progress = with_progress(aligned, "aligning", total=total, quiet=is_hidden)
-    pairs: Iterator[tuple[int, AlignedPair]] = enumerate(timed(progress, "aligned", quiet=quiet), start=1)
-    if gold_links is not None:
-        pairs = _check_gold(gold_links, pairs)
-    links = _write(pairs, destination, "confident" if confidence else form, keep=gold_links is not None)
+    pairs = timed(progress, "aligned", quiet=quiet)
+    links = _write(pairs, destination, "confident" if confidence else form, gold_links)
     if gold_links is not None:
         typer.echo(str(error_rate(links, gold_links, bootstrap=bootstrap)))
 
@@ -180,32 +178,26 @@ def _load(folders: Sequence[Path], device: str, to: str | None, *, level: str) -
     return bundles, [target, source][: len(bundles)]
 
 
-def _check_gold(
-    gold: Sequence[GoldLinks], pairs: Iterable[tuple[int, AlignedPair]]
-) -> Iterator[tuple[int, AlignedPair]]:
-    """Pass the pairs on. Raises DataError if a gold link lies beyond its sentences."""
-    from nmt.alignment.links import check_within
-
-    for number, pair in pairs:
-        source, target = pair.alignment.source, pair.alignment.target
-        if number <= len(gold) and source and target:
-            check_within(gold[number - 1].possible, len(source), len(target), f"--gold, sentence pair {number}")
-        yield number, pair
-
-
 def _write(
-    pairs: Iterable[tuple[int, AlignedPair]], destination: Path | None, form: Format, *, keep: bool
+    pairs: Iterable[AlignedPair], destination: Path | None, form: Format, gold: Sequence[GoldLinks] | None
 ) -> list[Links]:
-    """Write the pairs, if there is a destination. Returns their links with `keep`, else nothing, to save memory."""
+    """Write the pairs, if there is a destination. Returns their links if there are gold links, else nothing, to save memory.
+
+    Raises DataError if a gold link lies beyond its sentences.
+    """
     from nmt.alignment.extraction import format_pair
+    from nmt.alignment.links import check_within
 
     links = []
     with ExitStack() as stack:
         stream = None if destination is None else stack.enter_context(open_output(destination, keep_part=True))
-        for _, pair in pairs:
+        for pair in pairs:
+            if gold is not None:
+                links.append(pair.links)
+                number, source, target = len(links), pair.alignment.source, pair.alignment.target
+                if number <= len(gold) and source and target:
+                    check_within(gold[number - 1].possible, len(source), len(target), f"--gold, sentence pair {number}")
             if stream is not None:
                 stream.write(f"{format_pair(pair, form)}\n".encode("utf-8", "replace"))
                 stream.flush()
-            if keep:
-                links.append(pair.links)
     return links

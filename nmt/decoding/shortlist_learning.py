@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import numpy as np
@@ -62,7 +62,10 @@ def learn_shortlist(
     common = np.argsort(-frequencies, kind="stable")[:frequent]
     sample = Cells.of(*zip(*text[range(0, len(text), 1 + cells // MAX_CELLS)], strict=True))
     best = _most_frequent(sample, learn_counts(sample).translation, len(source), candidates)
-    translations = np.concatenate([best, _same_spelling(source, target)], axis=1)
+    # so that names and numbers can be copied
+    id_of: dict[str, int] = {token: index for index, token in enumerate(target.tokens(range(len(target))))}
+    same_spelling = np.array([[id_of.get(token, EOS)] for token in source.tokens(range(len(source)))])
+    translations = np.concatenate([best, same_spelling], axis=1)
     return Shortlist(torch.from_numpy(translations), torch.from_numpy(common[frequencies[common] > 0]), len(target))
 
 
@@ -75,13 +78,3 @@ def _most_frequent(cells: Cells, counts: np.ndarray, size: int, candidates: int)
     best = np.full((size, candidates), EOS)
     best[source[mask], rank[mask]] = target[mask]
     return best
-
-
-def _same_spelling(source: Subwords, target: Subwords) -> np.ndarray:
-    """The target token of the same spelling as each source token, [X 1], so that names and numbers can be copied."""
-    id_of: dict[str, int] = {token: index for index, token in enumerate(_spellings(target))}
-    return np.array([[id_of.get(token, EOS)] for token in _spellings(source)])
-
-
-def _spellings(subwords: Subwords) -> Sequence[str]:
-    return subwords.tokens(range(len(subwords)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -13,13 +12,11 @@ import torch
 from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.bundle.folder import SOURCE, TARGET, Bundle
 from nmt.data.encoded import EncodedCorpus, encode_corpus
-from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.model.interface import ModelBuilder
 from nmt.recipe import Recipe
 from nmt.runtime.device import Precision, check_precision, choose_precision
 from nmt.runtime.progress import with_progress
 from nmt.text.subwords import Subwords
-from nmt.training.advice import text_warnings
 from nmt.training.checkpoint import State
 from nmt.training.folder import check_text, open_folder
 from nmt.training.parallel import Ranks
@@ -61,17 +58,6 @@ class Run:
     tokenizer: str
     state: State | None
     start: str | None
-
-    def introduction(self) -> Iterator[str | None]:
-        """Lines for the log: the text, where the weights start, and what to know of the text of a new run."""
-        data, train = self.recipe.data, self.text.train
-        yield f"{train.name}: {self.corpus.report}"
-        yield describe_mixture(data, self.corpus.parts)
-        yield split_tags_warning(data, self.bundle.source)
-        yield self.start
-        if self.state is None:
-            yield from (choice.reason for choice in self.recipe.chosen)
-            yield from text_warnings(data, self.text)
 
 
 def prepare(

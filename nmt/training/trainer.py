@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from nmt.bundle.folder import WEIGHTS, load_tensors
+from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.data.sampled import pairs_of
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
@@ -25,7 +26,7 @@ from nmt.runtime.arguments import as_path
 from nmt.runtime.device import as_device, bound_compiled_products, torch_defaults
 from nmt.runtime.progress import with_progress
 from nmt.runtime.wording import counted
-from nmt.training.advice import Symptoms, TrainingSize, advise
+from nmt.training.advice import Symptoms, TrainingSize, advise, text_warnings
 from nmt.training.auto import load_recipe
 from nmt.training.best import BestCheckpoints, Rank
 from nmt.training.checkpoint import State, has_state, save_state
@@ -478,9 +479,15 @@ class Trainer:
     # --- before training -----------------------------------------------------------------------------------------
 
     def _introduction(self) -> Iterator[str | None]:
-        """Corpus, metrics, model and machine, and advice for a new run."""
-        run, bundle = self.run, self.bundle
-        yield from run.introduction()
+        """Corpus, where the weights start, metrics, model and machine, and advice for a new run."""
+        run, bundle, data = self.run, self.bundle, self.recipe.data
+        yield f"{run.text.train.name}: {run.corpus.report}"
+        yield describe_mixture(data, run.corpus.parts)
+        yield split_tags_warning(data, bundle.source)
+        yield run.start
+        if run.state is None:
+            yield from (choice.reason for choice in self.recipe.chosen)
+            yield from text_warnings(data, run.text)
         yield from self.validator.introduction()
         vocabulary = (len(bundle.source), len(bundle.target))
         size = TrainingSize(len(run.corpus), run.corpus.tokens, vocabulary, bundle.parameters)

@@ -4,22 +4,32 @@ The pages of the tour are no programs: they look into the modules.
 """
 
 import ast
+import inspect
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = sorted(path for path in (ROOT / "recipes").rglob("*.py") if path.parent.name != "tour")
 
 
+def public_names(package: ModuleType) -> set[str]:
+    """The names in the `__all__` of a package, and those that it imports `as` themselves; none of a module."""
+    if not hasattr(package, "__path__"):
+        return set()
+    imports = [node for node in ast.parse(inspect.getsource(package)).body if isinstance(node, ast.ImportFrom)]
+    aliases = {name.name for node in imports for name in node.names if name.asname == name.name}
+    return aliases | set(getattr(package, "__all__", ()))
+
+
 def private_imports(program: str) -> Iterator[str]:
-    """What a program imports of `nmt` that is not in the `__all__` of `nmt` or of one of its packages."""
+    """What a program imports of `nmt` that neither `nmt` nor one of its packages makes public."""
     for node in ast.walk(ast.parse(program)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name.startswith("nmt."))
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "nmt":
-            package = import_module(str(node.module))
-            public = package.__all__ if hasattr(package, "__path__") and hasattr(package, "__all__") else ()
+            public = public_names(import_module(str(node.module)))
             yield from (f"{node.module}.{name.name}" for name in node.names if name.name not in public)
 
 

@@ -2,99 +2,93 @@
 
 A recipe is a YAML file. A union such as `score` is written as its kind alone (`score: additive`) or with settings
 (`score: {kind: additive, size: 512}`). An unknown key, a wrong type or an impossible combination raises a `UsageError` that
-gives the dotted path of the key.
+gives the dotted path of the key. `X as X` makes a name public.
 """
 
-from nmt.recipe.attention import (
-    AdditiveScoreConfig,
-    AttentionConfig,
-    ConcatScoreConfig,
-    DotScoreConfig,
-    GeneralScoreConfig,
-    GlobalWindowConfig,
-    LocalMonotonicWindowConfig,
-    LocalPredictiveWindowConfig,
-    LocationScoreConfig,
-    NoScoreConfig,
-    ScoreConfig,
-    WindowConfig,
-)
-from nmt.recipe.choosing import (
-    LENGTH_PENALTY,
-    MBR_BETA,
-    MBR_SAMPLES,
-    Choice,
-    SideProfile,
-    TextProfile,
-    choose_settings,
-)
-from nmt.recipe.data import (
-    CorpusConfig,
-    DataConfig,
-    Direction,
-    FiltersConfig,
-    HeldOutText,
-    Normalization,
-    TextConfig,
-    text_name,
-)
-from nmt.recipe.loading import (
-    EXAMPLE_DATA,
-    change_decoding,
-    changed_keys,
-    choose_again,
-    dump_recipe,
-    is_chosen,
-    leaves,
-    leaves_data_open,
-    load_recipe,
-    parse_filters,
-    parse_overrides,
-    parse_recipe,
-    recorded_choices,
-    value_at,
-)
-from nmt.recipe.recurrent import (
-    AttendThenUpdateConfig,
-    AttentionalReadoutConfig,
-    Cell,
-    DecoderConfig,
-    DefaultInitializationConfig,
-    DropoutConfig,
-    EncoderConfig,
-    GaussianInitializationConfig,
-    InitializationConfig,
-    MaxoutReadoutConfig,
-    OrderConfig,
-    ReadoutConfig,
-    RecurrentModelConfig,
-    StateReadoutConfig,
-    TanhReadoutConfig,
-    UniformInitializationConfig,
-    UpdateThenAttendConfig,
-)
-from nmt.recipe.schema import ModelConfig, Recipe, recipe_schema
-from nmt.recipe.scoring import DecodingConfig, ReportedScore, Tokenizer
-from nmt.recipe.shipped import find_recipe, recipe_title, shipped_recipes
-from nmt.recipe.strict_yaml import parse_yaml
-from nmt.recipe.training import (
-    AdadeltaConfig,
-    AdamConfig,
-    AllReduce,
-    ConstantScheduleConfig,
-    CosineScheduleConfig,
-    ExponentialDecayConfig,
-    GuidedAlignmentConfig,
-    HalvingScheduleConfig,
-    InverseSigmoidDecayConfig,
-    InverseSqrtScheduleConfig,
-    LinearDecayConfig,
-    OptimizerConfig,
-    PlateauScheduleConfig,
-    PretrainedConfig,
-    ScheduleConfig,
-    ScheduledSamplingConfig,
-    SgdConfig,
-    ValidationConfig,
-)
-from nmt.recipe.transformer import TransformerModelConfig
+from nmt.recipe.attention import AdditiveScoreConfig as AdditiveScoreConfig
+from nmt.recipe.attention import AttentionConfig as AttentionConfig
+from nmt.recipe.attention import ConcatScoreConfig as ConcatScoreConfig
+from nmt.recipe.attention import DotScoreConfig as DotScoreConfig
+from nmt.recipe.attention import GeneralScoreConfig as GeneralScoreConfig
+from nmt.recipe.attention import GlobalWindowConfig as GlobalWindowConfig
+from nmt.recipe.attention import LocalMonotonicWindowConfig as LocalMonotonicWindowConfig
+from nmt.recipe.attention import LocalPredictiveWindowConfig as LocalPredictiveWindowConfig
+from nmt.recipe.attention import LocationScoreConfig as LocationScoreConfig
+from nmt.recipe.attention import NoScoreConfig as NoScoreConfig
+from nmt.recipe.attention import ScoreConfig as ScoreConfig
+from nmt.recipe.attention import WindowConfig as WindowConfig
+from nmt.recipe.choosing import LENGTH_PENALTY as LENGTH_PENALTY
+from nmt.recipe.choosing import MBR_BETA as MBR_BETA
+from nmt.recipe.choosing import MBR_SAMPLES as MBR_SAMPLES
+from nmt.recipe.choosing import Choice as Choice
+from nmt.recipe.choosing import SideProfile as SideProfile
+from nmt.recipe.choosing import TextProfile as TextProfile
+from nmt.recipe.choosing import choose_settings as choose_settings
+from nmt.recipe.data import CorpusConfig as CorpusConfig
+from nmt.recipe.data import DataConfig as DataConfig
+from nmt.recipe.data import Direction as Direction
+from nmt.recipe.data import FiltersConfig as FiltersConfig
+from nmt.recipe.data import HeldOutText as HeldOutText
+from nmt.recipe.data import Normalization as Normalization
+from nmt.recipe.data import TextConfig as TextConfig
+from nmt.recipe.data import text_name as text_name
+from nmt.recipe.loading import EXAMPLE_DATA as EXAMPLE_DATA
+from nmt.recipe.loading import change_decoding as change_decoding
+from nmt.recipe.loading import changed_keys as changed_keys
+from nmt.recipe.loading import choose_again as choose_again
+from nmt.recipe.loading import dump_recipe as dump_recipe
+from nmt.recipe.loading import is_chosen as is_chosen
+from nmt.recipe.loading import leaves as leaves
+from nmt.recipe.loading import leaves_data_open as leaves_data_open
+from nmt.recipe.loading import load_recipe as load_recipe
+from nmt.recipe.loading import parse_filters as parse_filters
+from nmt.recipe.loading import parse_overrides as parse_overrides
+from nmt.recipe.loading import parse_recipe as parse_recipe
+from nmt.recipe.loading import recorded_choices as recorded_choices
+from nmt.recipe.loading import value_at as value_at
+from nmt.recipe.recurrent import AttendThenUpdateConfig as AttendThenUpdateConfig
+from nmt.recipe.recurrent import AttentionalReadoutConfig as AttentionalReadoutConfig
+from nmt.recipe.recurrent import Cell as Cell
+from nmt.recipe.recurrent import DecoderConfig as DecoderConfig
+from nmt.recipe.recurrent import DefaultInitializationConfig as DefaultInitializationConfig
+from nmt.recipe.recurrent import DropoutConfig as DropoutConfig
+from nmt.recipe.recurrent import EncoderConfig as EncoderConfig
+from nmt.recipe.recurrent import GaussianInitializationConfig as GaussianInitializationConfig
+from nmt.recipe.recurrent import InitializationConfig as InitializationConfig
+from nmt.recipe.recurrent import MaxoutReadoutConfig as MaxoutReadoutConfig
+from nmt.recipe.recurrent import OrderConfig as OrderConfig
+from nmt.recipe.recurrent import ReadoutConfig as ReadoutConfig
+from nmt.recipe.recurrent import RecurrentModelConfig as RecurrentModelConfig
+from nmt.recipe.recurrent import StateReadoutConfig as StateReadoutConfig
+from nmt.recipe.recurrent import TanhReadoutConfig as TanhReadoutConfig
+from nmt.recipe.recurrent import UniformInitializationConfig as UniformInitializationConfig
+from nmt.recipe.recurrent import UpdateThenAttendConfig as UpdateThenAttendConfig
+from nmt.recipe.schema import ModelConfig as ModelConfig
+from nmt.recipe.schema import Recipe as Recipe
+from nmt.recipe.schema import recipe_schema as recipe_schema
+from nmt.recipe.scoring import DecodingConfig as DecodingConfig
+from nmt.recipe.scoring import ReportedScore as ReportedScore
+from nmt.recipe.scoring import Tokenizer as Tokenizer
+from nmt.recipe.shipped import find_recipe as find_recipe
+from nmt.recipe.shipped import recipe_title as recipe_title
+from nmt.recipe.shipped import shipped_recipes as shipped_recipes
+from nmt.recipe.strict_yaml import parse_yaml as parse_yaml
+from nmt.recipe.training import AdadeltaConfig as AdadeltaConfig
+from nmt.recipe.training import AdamConfig as AdamConfig
+from nmt.recipe.training import AllReduce as AllReduce
+from nmt.recipe.training import ConstantScheduleConfig as ConstantScheduleConfig
+from nmt.recipe.training import CosineScheduleConfig as CosineScheduleConfig
+from nmt.recipe.training import ExponentialDecayConfig as ExponentialDecayConfig
+from nmt.recipe.training import GuidedAlignmentConfig as GuidedAlignmentConfig
+from nmt.recipe.training import HalvingScheduleConfig as HalvingScheduleConfig
+from nmt.recipe.training import InverseSigmoidDecayConfig as InverseSigmoidDecayConfig
+from nmt.recipe.training import InverseSqrtScheduleConfig as InverseSqrtScheduleConfig
+from nmt.recipe.training import LinearDecayConfig as LinearDecayConfig
+from nmt.recipe.training import OptimizerConfig as OptimizerConfig
+from nmt.recipe.training import PlateauScheduleConfig as PlateauScheduleConfig
+from nmt.recipe.training import PretrainedConfig as PretrainedConfig
+from nmt.recipe.training import ScheduleConfig as ScheduleConfig
+from nmt.recipe.training import ScheduledSamplingConfig as ScheduledSamplingConfig
+from nmt.recipe.training import SgdConfig as SgdConfig
+from nmt.recipe.training import ValidationConfig as ValidationConfig
+from nmt.recipe.transformer import TransformerModelConfig as TransformerModelConfig

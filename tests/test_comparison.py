@@ -20,7 +20,7 @@ from nmt.bundle.folder import Bundle
 from nmt.comparison import runs
 from nmt.comparison.held_out import SMALLEST, HeldOut, length_buckets
 from nmt.comparison.measure import Figures, LengthScore, measure, saved_figures
-from nmt.comparison.plan import Candidate, check_same_recipe, find_candidates, locked
+from nmt.comparison.plan import Candidate, check_same_recipe, find_candidates, lock_comparison
 from nmt.comparison.runs import Machine, Stopped, train_all
 from nmt.comparison.table import Row, Table, with_p_values
 from nmt.data.columns import collect
@@ -81,7 +81,7 @@ def test_what_cannot_be_compared_is_refused(corpus: Path, tmp_path: Path) -> Non
         find_candidates(["nosuch"], (), tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/notes.txt").write_text("written by hand")
-    with pytest.raises(UsageError, match="was not made by nmt compare"), locked(tmp_path / "out"):
+    with pytest.raises(UsageError, match="was not made by nmt compare"), lock_comparison(tmp_path / "out"):
         pass
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["notes.txt"]
     one, other = write(corpus, "one"), tmp_path / "other.yaml"
@@ -105,9 +105,13 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one(corpus: Path, tmp_pat
 
 
 def test_a_folder_is_used_by_one_comparison_at_a_time(tmp_path: Path) -> None:
-    with locked(tmp_path / "new"), pytest.raises(UsageError, match="is at work in"), locked(tmp_path / "new"):
+    with (
+        lock_comparison(tmp_path / "new"),
+        pytest.raises(UsageError, match="is at work in"),
+        lock_comparison(tmp_path / "new"),
+    ):
         pass
-    with locked(tmp_path / "new"):
+    with lock_comparison(tmp_path / "new"):
         pass
 
 
@@ -126,7 +130,7 @@ def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     names = [str(corpus / f"{name}.yaml") for name in ("good", "bad", "blind")]
     candidates = find_candidates(names, (), tmp_path_factory.mktemp("table"))
     shown: list[str] = []
-    with locked(candidates[0].folder), pytest.MonkeyPatch.context() as patch:
+    with lock_comparison(candidates[0].folder), pytest.MonkeyPatch.context() as patch:
         stopped = candidates[2]
         stopped.run.mkdir(parents=True)
         (stopped.run / "recipe.yaml").write_text(dump_recipe(stopped.recipe))

@@ -88,7 +88,7 @@ def compare(
 
     threads = max(1, usable_cores() // jobs) if threads is None else at_most_cores(threads)
     machine = Machine(jobs, threads, device, processor(choose_device(device)))
-    with plan.locked(out), stoppable():
+    with plan.lock_comparison(out), stoppable():
         text = HeldOut.load(candidates[0].recipe, split, aligned)  # fails before any work is done
         problems = train_all(candidates, machine, say)
         rows = _measured(candidates, problems, text, machine, say, quiet=quiet)

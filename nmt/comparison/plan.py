@@ -17,12 +17,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from nmt import __version__
-from nmt.errors import DataError, UsageError
+from nmt.errors import UsageError
 from nmt.recipe import Recipe, changed_keys, find_recipe, leaves, shipped_recipes
-from nmt.runtime.files import write_content
+from nmt.runtime.files import locked, write_content
 from nmt.training.auto import load_recipe
 
 _MARK = ".comparison"
@@ -131,7 +129,7 @@ def settings(recipe: Recipe) -> dict[str, Any]:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_comparison(folder: Path) -> Iterator[None]:
     """A context in which no other comparison uses the folder.
 
     Raises:
@@ -141,14 +139,5 @@ def locked(folder: Path) -> Iterator[None]:
     files = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if files and _MARK not in files:
         raise UsageError(f"{folder} holds {files[0]} and was not made by nmt compare: choose a new folder with --out.")
-    lock = FileLock(folder / _MARK, blocking=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise UsageError(f"Another comparison is at work in {folder}.") from None
-    except OSError as error:
-        raise DataError(f"Cannot write to {folder}: {error.strerror or error}.") from None
-    try:
+    with locked(folder / _MARK, f"Another comparison is at work in {folder}."):
         yield
-    finally:
-        lock.release()

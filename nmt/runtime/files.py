@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 
-from nmt.errors import DataError
+from nmt.errors import DataError, UsageError
 
 _log = logging.getLogger(__name__)
 _LONGEST = 50
@@ -116,6 +116,32 @@ def write_content(path: Path, content: str | bytes) -> None:
     """Write a text, as UTF-8, or bytes atomically. Raises DataError."""
     data = content.encode() if isinstance(content, str) else content
     write_atomically(path, lambda beside: beside.write_bytes(data))
+
+
+@contextmanager
+def locked(path: Path, busy: str) -> Iterator[None]:
+    """A context in which no other process has the lock of a file, which is made if necessary and stays.
+
+    The operating system releases the lock when the process ends, however it ends.
+
+    Raises:
+        UsageError: another process has it; `busy` is the message.
+        DataError: the file cannot be written.
+    """
+    from filelock import FileLock, Timeout  # not at the top: with asyncio, it would slow every command down
+
+    lock = FileLock(path, blocking=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise UsageError(busy) from None
+    except OSError as error:
+        raise DataError(f"Cannot write to {path.parent}: {error.strerror or error}.") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def remove_unfinished(folder: Path) -> None:

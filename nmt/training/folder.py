@@ -9,13 +9,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
-from filelock import FileLock, Timeout
 
 from nmt.bundle.folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.errors import DataError, UsageError
 from nmt.fast import arithmetic
 from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, Recipe, changed_keys
-from nmt.runtime.files import remove_unfinished
+from nmt.runtime.files import locked, remove_unfinished
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, Tensors, has_state, load_state
 from nmt.training.data_file import DATA
@@ -47,32 +46,19 @@ _EXTENSIBLE = (
 def lock_folder(folder: Path) -> Iterator[None]:
     """A context in which this process alone writes to a folder, which is made if necessary and removed if it stays empty.
 
-    The operating system releases the lock when the process ends, however it ends.
-
-    Raises:
-        UsageError: another process has the lock.
-        DataError: the folder cannot be written.
+    Raises UsageError and DataError as `locked` does.
     """
     is_new = not folder.exists()
-    lock = FileLock(folder / LOCK, blocking=False)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout:
-        raise UsageError(
-            f"Another training is at work in {folder}: wait for it or stop it, or choose another folder with --out."
-        ) from None
-    except OSError as error:
-        raise DataError(f"Cannot write to {folder}: {error.strerror or error}.") from None
-    try:
-        yield
-    finally:
-        lock.release()
-        if not has_state(folder):
-            with suppress(OSError):
-                (folder / LOCK).unlink()
-                if is_new:
-                    folder.rmdir()
+    busy = f"Another training is at work in {folder}: wait for it or stop it, or choose another folder with --out."
+    with locked(folder / LOCK, busy):
+        try:
+            yield
+        finally:
+            if not has_state(folder):
+                with suppress(OSError):
+                    (folder / LOCK).unlink()
+                    if is_new:
+                        folder.rmdir()
 
 
 def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> State | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -38,9 +38,6 @@ from nmt.cli.translation_writer import OutputFormat, TranslationWriter, show_ali
 from nmt.errors import UsageError
 from nmt.runtime.progress import is_watched, with_progress
 from nmt.runtime.wording import escaped
-
-if TYPE_CHECKING:
-    pass
 
 
 def translate(
@@ -122,9 +119,10 @@ def translate(
     _check_outputs(output, links_path, (source, lexicon))
     if engine == "ray":
         local = {"--alignments": alignments, "--threads": threads, "--window": window}
-        given = [name for name, value in local.items() if value is not None]
-        if given or device != "auto":
-            raise UsageError(f"--engine ray spreads whole files over a cluster: leave out {[*given, '--device'][0]}.")
+        local_flags = [flag for flag, value in local.items() if value is not None]
+        if local_flags or device != "auto":
+            flag = [*local_flags, "--device"][0]
+            raise UsageError(f"--engine ray spreads whole files over a cluster: leave out {flag}.")
         if STANDARD in (source, output):
             raise UsageError(
                 "--engine ray translates files: name them with -i, and the folder for translations with -o."

@@ -97,13 +97,13 @@ def held_out_texts(recipe: Recipe, split: str, to: str | None = None) -> list[Pa
         named = [(text.corpus, data.direction(text)) for text in of_recipe[split]]
         if not named:
             raise UsageError("The recipe names no data.test: give --split valid or the locator of a corpus.")
-        chosen = [(corpus, direction) for corpus, direction in named if target in (None, direction[1])]
-        if not chosen:
+        texts = [(corpus, direction) for corpus, direction in named if target in (None, direction[1])]
+        if not texts:
             raise UsageError(f"data.{split} has no text in {target}: give the locator of a corpus as --split.")
     else:
         known = next((text for text in chain(*of_recipe.values()) if text.corpus == split and to is None), None)
-        chosen = [(split, choose_direction(data, to) if known is None else data.direction(known))]
-    return [load_corpus(corpus, source=source, target=target) for corpus, (source, target) in chosen]
+        texts = [(split, choose_direction(data, to) if known is None else data.direction(known))]
+    return [load_corpus(corpus, source=source, target=target) for corpus, (source, target) in texts]
 
 
 def length_buckets(lines: Sequence[str]) -> list[Bucket]:

@@ -72,8 +72,8 @@ def _variants(store: Any, languages: tuple[str, str]) -> Pairs:
     for unit in store.units:
         variants = unit.getlanguageNodes()
         codes = [variant.get(_LANG) or variant.get("lang") or "" for variant in variants]
-        found = (matching(codes, language, [other]) for language, other in (languages, languages[::-1]))
-        source, target = (unit.getNodeText(variants[rows[0]]) or "" if rows else "" for rows in found)
+        rows_of_sides = (matching(codes, language, [other]) for language, other in (languages, languages[::-1]))
+        source, target = (unit.getNodeText(variants[rows[0]]) or "" if rows else "" for rows in rows_of_sides)
         yield source, target
 
 

@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from nmt.data.tables import ROWS, Batches, arrow_texts, one_line
@@ -26,7 +25,7 @@ def read_hub(locator: str, names: Sequence[str], *, advice: bool = True) -> Batc
     parts = re.fullmatch(r"hf:(.+?):([\w.+-]+(?:\[[^\]]*\])?)", locator)
     if not parts:
         raise DataError(f"'{locator}' names no dataset: write hf:owner/name:split or hf:owner/name/config:split.")
-    tables_in_folder = [*Path(parts[1]).expanduser().rglob("*.[ct]sv*")]
+    tables_in_folder = [*expand_home(parts[1]).rglob("*.[ct]sv*")]
     if tables_in_folder:
         raise DataError(f"{locator} is a folder of tables: name one of them, such as {min(tables_in_folder)}.")
     if first_rows := re.fullmatch(r"(.+)\[0?:(\d+)\]", parts[2]):

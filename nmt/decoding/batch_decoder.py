@@ -102,14 +102,14 @@ class BatchDecoder:
         written = []
         for sentence, n_best in zip(sentences, n_best_lists, strict=True):
             drawn = [(hypothesis, self._text(sentence, hypothesis)) for hypothesis in n_best]
-            chosen = most_expected(drawn, settings.n_best, settings.mbr_beta) if self.chooses_by_risk else drawn
+            hypotheses = most_expected(drawn, settings.n_best, settings.mbr_beta) if self.chooses_by_risk else drawn
             columns = len(sentence.ids[0]) + 1
             written.append(
                 [
-                    TranslationHypothesis.of(found, text=text, alignment=found.alignment[:, :columns].clone())
+                    TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment[:, :columns].clone())
                     if settings.alignments
-                    else TranslationHypothesis.of(found, text=text, alignment=found.alignment[:0, :0])
-                    for found, text in chosen
+                    else TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment[:0, :0])
+                    for hypothesis, text in hypotheses
                 ]
             )
         return self._with_posteriors(sentences, written) if settings.alignments and settings.posterior else written

@@ -168,8 +168,8 @@ def plot_alignment(
     titles = [title] if isinstance(title, str) else list(title or ())
     golds = [gold] if isinstance(gold, GoldLinks | AbstractSet) else list(gold or ())
     if max(len(titles), len(golds)) > len(alignments):
-        given = counted(max(len(titles), len(golds)), "title")
-        raise ValueError(f"There are {given} or gold standards for {counted(len(alignments), 'alignment')}.")
+        titles_or_golds = counted(max(len(titles), len(golds)), "title")
+        raise ValueError(f"There are {titles_or_golds} or gold standards for {counted(len(alignments), 'alignment')}.")
     page = [
         Heatmap(matrix, matrix_title or "", links)
         for matrix, matrix_title, links in zip_longest(alignments, titles, golds)

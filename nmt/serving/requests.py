@@ -92,8 +92,9 @@ async def read_input(kind: type[InputT], request: Request, most_bytes: int) -> I
     except ValueError:
         raise HTTPException(400, "The request is neither a JSON object nor a urlencoded form in UTF-8.") from None
     if isinstance(fields, dict):
-        given = {name: value for name, value in fields.items() if value is not None}
-        fields = {name: value for name, value in given.items() if value != "" or name in _TEXT_FIELDS}
+        fields = {
+            name: value for name, value in fields.items() if value is not None and (value != "" or name in _TEXT_FIELDS)
+        }
     try:
         return kind.model_validate(fields)
     except ValidationError as error:

@@ -82,9 +82,9 @@ def _fetch(corpus: NamedCorpus, split: str, language: str) -> Path:
         raise DataError(f"Cannot write to {folder} ({error.strerror}): set NMT_CACHE to another folder.") from None
     failures = []
     with FileLock(f"{downloads}.lock"):
-        for source in (
-            () if local_file(corpus.name, split, language) else sources
-        ):  # another process may have fetched it
+        for source in sources:
+            if local_file(corpus.name, split, language):  # another process has fetched it
+                break
             try:
                 _fetch_from(source, corpus, split, folder, downloads)
                 break

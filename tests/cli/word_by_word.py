@@ -5,6 +5,8 @@ from pathlib import Path
 
 import yaml
 
+from tests.training.toy import MODEL
+
 WORDS = dict(
     zip(
         "the dog cat bird man woman child sees hears likes old young big small red house tree today".split(),
@@ -29,13 +31,7 @@ def write_recipe(folder: Path, **data: str) -> Path:
         "data": {"source": "en", "target": "de", "train": f"{folder}/train", "valid": f"{folder}/valid.{{en,de}}"}
         | data,
         "subwords": {"kind": "word", "size": 22, "byte_fallback": False, "joint": False},
-        "model": {
-            "embedding": 32,
-            "encoder": {"hidden": 32},
-            "attention": {"score": {"kind": "additive", "size": 32}},
-            "decoder": {"hidden": 48, "readout": {"kind": "maxout", "size": 32}},
-            "dropout": 0.0,
-        },
+        "model": MODEL,
         "training": {
             "epochs": 9,
             "batch_tokens": 256,

@@ -17,6 +17,14 @@ from nmt.training.update import TrainStep
 
 CPU = torch.device("cpu")
 LETTERS = "abcdefgh"
+MODEL = {
+    "embedding": 32,
+    "encoder": {"hidden": 32},
+    "attention": {"score": {"kind": "additive", "size": 32}},
+    "decoder": {"hidden": 48, "readout": {"kind": "maxout", "size": 32}},
+    "dropout": 0.0,
+}
+"""The model section of small recipes."""
 
 
 def write_reversal(folder: Path, *, pairs: int = 1500, held_out: int = 60, longest: int = 7) -> None:
@@ -54,13 +62,7 @@ def recipe(folder: Path, *, training: dict[str, Any] | None = None, **sections: 
         "name": "reversal",
         "data": {"source": "src", "target": "tgt", "train": f"{folder}/train.{{src,tgt}}", "valid": f"{folder}/valid"},
         "subwords": {"kind": "word", "size": 12, "byte_fallback": False},
-        "model": {
-            "embedding": 32,
-            "encoder": {"hidden": 32},
-            "attention": {"score": {"kind": "additive", "size": 32}},
-            "decoder": {"hidden": 48, "readout": {"kind": "maxout", "size": 32}},
-            "dropout": 0.0,
-        },
+        "model": MODEL,
         "training": {
             "epochs": 2,
             "batch_tokens": 256,

@@ -118,7 +118,6 @@ class Request:
         subwords: bool,
     ) -> Iterator[Heatmap]:
         """Each translation of a sentence by each attention. An empty one is an error only if it is the only sentence."""
-        from nmt.alignment.centers import token_centers, word_centers
         from nmt.alignment.links import check_within
         from nmt.plotting.heatmap import Heatmap
 
@@ -153,10 +152,10 @@ class Request:
                     ]
                 )
                 if subwords:
-                    links, centers = translation.gold_between_tokens, token_centers(translation, bundle.model, rank)
-                    yield Heatmap(translation.token_alignment(rank), title, gold and links(gold, rank), centers)
+                    links = gold and translation.gold_between_tokens(gold, rank)
+                    yield Heatmap(translation.token_alignment(rank), title, links)
                 else:
-                    yield Heatmap(words, title, gold, word_centers(translation, bundle.model, rank))
+                    yield Heatmap(words, title, gold)
 
     def _reading(self, index: int, translation: Translation, bundle: Bundle) -> Reading:
         """What a page shows of the best translation of a sentence."""

@@ -100,8 +100,7 @@ def plot(
     .png or .svg (25 at most), pages of a .pdf, or an .html page to explore.
 
     The model translates, unless --target, or --reference with --force, gives the translations. Gold links are orange
-    squares, dashed where only possible; diamonds mark the centers of local attention. Scripts such as Chinese and Japanese need
-    an installed font or --font.
+    squares, dashed where only possible. Scripts such as Chinese and Japanese need an installed font or --font.
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.cli.plot_request import read_request
@@ -146,8 +145,6 @@ def plot(
             search["beam_size"] = beam_size
         if head == _ALL:  # the coverage penalty reads the attention, so each head would get a translation of its own
             search["coverage_penalty"] = 0.0
-        if not page:  # the centers of a window need the whole sentence, so a picture does not split long ones
-            search["max_source"] = 2**31 - 1
         names = _names(folders) if page else [""]
         readers = [
             (name, bundle, build_translator([bundle], **search))

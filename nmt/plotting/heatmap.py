@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from math import ceil, sqrt
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -18,18 +18,16 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
 from nmt.alignment.links import GoldLinks, check_within
-from nmt.alignment.weights import Alignment, Matrix
+from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
 from nmt.plotting.fonts import add_font, choose_families, is_right_to_left, label, text_width
 from nmt.plotting.style import (
     INK,
-    MAGENTA,
     ORANGE,
     Drawing,
     file_format,
@@ -61,8 +59,6 @@ class _Look:
         outline: color of the squares of gold links.
         halo: border of these squares, if they need one to be visible on any cell.
         zero, one: text color on cells of small and of large weight.
-        center: color of the window's centers.
-        center_halo: their border.
     """
 
     colormap: Colormap
@@ -71,51 +67,41 @@ class _Look:
     halo: str | None
     zero: str
     one: str
-    center: str
-    center_halo: str
 
 
 _BLUES = ["#edf2f8", "#c5d9ec", "#8fbbdc", "#5296c8", "#246aa8", "#0f427d", "#08264f"]
 _LOOKS = {
     "color": _Look(
         LinearSegmentedColormap.from_list("nmt-blues", _BLUES),
-        grid="white", outline=ORANGE, halo=None, zero=INK, one="white", center=MAGENTA, center_halo="white",
+        grid="white", outline=ORANGE, halo=None, zero=INK, one="white",
     ),
     "gray": _Look(
         LinearSegmentedColormap.from_list("nmt-grays", ["black", "white"]),
-        grid="#404040", outline="white", halo="black", zero="white", one=INK, center="white", center_halo="black",
+        grid="#404040", outline="white", halo="black", zero="white", one=INK,
     ),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
-    """One matrix with its title and marks.
+    """One matrix with its title and gold links.
 
     Attributes:
         alignment: the weights [T S] with their words.
         title: text above the matrix.
         gold: gold links, drawn as squares, dashed if only possible.
-        centers: p_t, the center of the local window in each row (Luong et al. 2015, eq. 9), [T K] for K heads. Column j
-            reaches from j to j + 1; NaN is not drawn.
 
     Raises:
         DataError: the alignment has no words, or gold links lie outside it.
-        ValueError: centers have another number of rows.
     """
 
     alignment: Alignment
     title: str = ""
     gold: Gold | None = None
-    centers: Matrix | None = None
 
     def __post_init__(self) -> None:
         if not self.alignment.weights.size:
             raise DataError("There is nothing to draw: an alignment needs at least one source and one target word.")
-        if self.centers is not None and len(self.centers) != len(self.alignment.target):
-            raise ValueError(
-                f"The centers have {counted(len(self.centers), 'row')} for {counted(len(self.alignment.target), 'target word')}."
-            )
         targets, sources = self.alignment.weights.shape
         check_within(self.links.possible, sources, targets, "Gold links")
 
@@ -311,13 +297,11 @@ def _legend(page: Sequence[Heatmap], look: _Look) -> dict[str, Artist]:
         marks["sure link"] = _square(look, 0, 0, 1, is_sure=True)
     if any(heatmap.links.possible - heatmap.links.sure for heatmap in page):
         marks["possible link"] = _square(look, 0, 0, 1, is_sure=False)
-    if any(heatmap.centers is not None for heatmap in page):
-        marks["window’s center pₜ"] = Line2D([], [], **_diamond(look, 0.3))
     return marks
 
 
 def _draw_matrix(axes: Axes, heatmap: Heatmap, look: _Look, cell: float, *, annotated: bool) -> None:
-    """Draw the cells with their gold links and centers; `annotated` writes weights that do not round to 0.00 into them."""
+    """Draw the cells with their gold links; `annotated` writes weights that do not round to 0.00 into them."""
     weights, thin = heatmap.alignment.weights, min(1.0, 72 * cell / 20)
     axes.pcolormesh(weights, cmap=look.colormap, vmin=0, vmax=1, edgecolors=look.grid, linewidth=thin)
     for target, source in np.argwhere(weights >= 0.005) if annotated else ():
@@ -327,10 +311,6 @@ def _draw_matrix(axes: Axes, heatmap: Heatmap, look: _Look, cell: float, *, anno
     for source, target in sorted(heatmap.links.possible):
         is_sure = (source, target) in heatmap.links.sure
         axes.add_patch(_square(look, source + 0.06, target + 0.06, 0.88, is_sure=is_sure))
-    if heatmap.centers is not None:
-        rows, heads = np.nonzero(np.isfinite(heatmap.centers))
-        down = 0.84 if annotated else 0.5  # below the number
-        axes.plot(heatmap.centers[rows, heads], rows + down, **_diamond(look, cell), clip_on=False)
 
 
 def _write_words(axes: Axes, alignment: Alignment, cell: float, size: float, *, slanted: bool) -> None:
@@ -359,12 +339,3 @@ def _square(look: _Look, x: float, y: float, side: float, *, is_sure: bool) -> R
     if look.halo:
         square.set_path_effects([withStroke(linewidth=3.2, foreground=look.halo)])
     return square
-
-
-def _diamond(look: _Look, cell: float) -> dict[str, Any]:
-    """How the center of a window is marked; `cell` is the side of a cell in inches."""
-    size = min(max(72 * cell * 0.26, 3.0), 7.5)
-    return {
-        "linestyle": "none", "marker": "D", "markersize": size * 0.8, "color": look.center,
-        "markeredgecolor": look.center_halo, "markeredgewidth": size / 7,
-    }  # fmt: skip

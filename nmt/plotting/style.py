@@ -25,7 +25,6 @@ INK = "#262626"
 FAINT = "#8c8c8c"
 BLUE = "#1f5a99"
 ORANGE = "#e8710a"
-MAGENTA = "#c2126b"
 
 # Leave out time and software version, so that files are reproducible.
 _METADATA: dict[str, dict[str, None]] = {

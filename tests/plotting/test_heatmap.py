@@ -40,18 +40,6 @@ def texts(path: Path) -> list[str]:
     return [element.text or "" for element in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def magenta(picture: np.ndarray) -> np.ndarray:
-    """[height, width]: where the centers are, without their halo."""
-    red, green, blue = picture[..., 0], picture[..., 1], picture[..., 2]
-    return (red > 170) & (green < 60) & (blue > 70) & (blue < 140)
-
-
-def diamonds(path: Path) -> int:
-    """How many of an SVG's marks are centers, the legend's included."""
-    uses = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}use")
-    return sum("#c2126b" in use.get("style", "") for use in uses)
-
-
 def page_sizes(path: Path) -> list[tuple[float, float]]:
     """Width and height of each page of a PDF, in points."""
     boxes = re.findall(rb"/MediaBox \[ 0 0 ([0-9.]+) ([0-9.]+) \]", path.read_bytes())
@@ -137,15 +125,13 @@ def test_several_panels_share_a_figure(tmp_path: Path) -> None:
 
 
 def test_the_legend_names_the_marks_that_are_there_and_no_others(tmp_path: Path) -> None:
-    alignment, known = random_alignment(), {"sure link", "possible link", "window’s center pₜ"}
-    centers = np.full((len(TARGET), 1), 2.0)
+    alignment, known = random_alignment(), {"sure link", "possible link"}
     for item, names in [
         (Heatmap(alignment), set()),
         (Heatmap(alignment, gold=set()), set()),
         (Heatmap(alignment, gold={(0, 0)}), {"sure link"}),
         (Heatmap(alignment, gold=GoldLinks(frozenset(), frozenset({(0, 0)}))), {"possible link"}),
-        (Heatmap(alignment, centers=centers), {"window’s center pₜ"}),
-        (Heatmap(alignment, gold=GOLD, centers=centers), known),
+        (Heatmap(alignment, gold=GOLD), known),
     ]:
         plot_heatmaps([[item]], tmp_path / "a.svg")
         assert known & set(texts(tmp_path / "a.svg")) == names
@@ -171,43 +157,6 @@ def darkest_by_row(path: Path) -> np.ndarray:
 def test_columns_run_as_the_source_is_read(source: tuple[str, ...], steps: list[int], tmp_path: Path) -> None:
     plot_alignment(Alignment(np.eye(3), source, ("x", "y", "z")), tmp_path / "a.png")
     assert np.sign(np.diff(darkest_by_row(tmp_path / "a.png"))).tolist() == steps
-
-
-# --- the window's center ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("words", [3, 13])
-def test_centers_lie_where_the_axis_of_words_says(tmp_path: Path, words: int) -> None:
-    """Against the cells of weight 1: a center of 0.5 lies amid the first column, 3 at the right edge of the third."""
-    weights = np.zeros((words, words))
-    weights[0, 0] = weights[1, 2] = 1
-    centers = np.full((words, 1), np.nan)
-    centers[:2, 0] = 0.5, 3.0
-    item = Heatmap(Alignment(weights, ("a",) * words, ("b",) * words), centers=centers)
-    plot_heatmaps([[item]], tmp_path / "a.png", dpi=200)
-    picture = pixels(tmp_path / "a.png")
-    picture = picture[:, : picture.shape[1] * 3 // 4]  # without the color bar
-    cells = np.argwhere(abs(picture - [8, 38, 79]).sum(axis=-1) < 12)
-    side = np.ptp(cells[:, 0]) / 2  # two rows of them
-    marks = np.argwhere(magenta(picture))
-    marks = marks[marks[:, 0] < cells[:, 0].max()]  # without the legend's
-    upper = marks[:, 0] < cells[:, 0].min() + side
-    assert marks[upper, 1].mean() == pytest.approx(cells[:, 1].min() + side / 2, abs=2.5)
-    lower = cells[cells[:, 0] > cells[:, 0].min() + 1.1 * side]
-    assert marks[~upper, 1].mean() == pytest.approx(lower[:, 1].max(), abs=2.5)
-    down = (marks[upper, 0].mean() - cells[:, 0].min()) / side  # below the figure in the cell, if there is one
-    assert down == pytest.approx(0.84 if words == 3 else 0.5, abs=0.04)
-
-
-def test_each_head_has_its_centers_and_unknown_ones_are_left_out(tmp_path: Path) -> None:
-    centers = np.array([[0.5, 1.5], [np.nan, 0.5], [3, 0]])
-    item = Heatmap(Alignment(np.eye(3), tuple("abc"), tuple("def")), centers=centers)
-    plot_heatmaps([[item]], tmp_path / "a.svg")
-    assert diamonds(tmp_path / "a.svg") == 5 + 1
-    plot_heatmaps([[item]], tmp_path / "a.png", style="gray")
-    assert (np.ptp(pixels(tmp_path / "a.png"), axis=-1) == 0).all()
-    with pytest.raises(ValueError, match="2 rows for 3 target words"):
-        Heatmap(item.alignment, centers=centers[:2])
 
 
 # --- pages ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
 from tests.cli.conftest import SOURCE, TARGET
 from tests.commands import good, nmt
-from tests.plotting.test_heatmap import diamonds, face, page_sizes, texts
+from tests.plotting.test_heatmap import face, page_sizes, texts
 
 BOTH = ["-i", "text.en", "-r", "text.de"]
 GOLD = "stroke: #e8710a"
@@ -68,13 +68,6 @@ def test_subwords_inherit_the_gold_links_of_their_words(untrained: Path, tmp_pat
     picture = draw(untrained, tmp_path / "b.svg", *gold, model="local")
     # the 2: ▁the, ▁dog, ▁cat with ▁a, ▁cat, ▁sleeps
     assert picture.read_text().count(GOLD) == 4 * 2 + 4 * 4 + 4 * 7 + 2
-
-
-def test_the_centers_of_a_local_window_are_drawn_between_words_and_subwords(untrained: Path, tmp_path: Path) -> None:
-    given, picture = [SOURCE[2], "--target", "the dog"], tmp_path / "a.svg"
-    assert diamonds(draw(untrained, picture, *given, model="local")) == 2 + 1  # the rows, and the legend
-    assert diamonds(draw(untrained, picture, *given, "--subwords", model="local")) == len("▁the▁dog") + 1
-    assert diamonds(draw(untrained, picture, *given)) == 0
 
 
 def test_words_are_set_in_the_font_that_is_given(untrained: Path, tmp_path: Path) -> None:

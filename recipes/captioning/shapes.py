@@ -11,11 +11,11 @@ import numpy as np
 import torch
 import typer
 from matplotlib.colors import to_rgb
+from panels import PictureAttention, draw_panels
 from torch import Tensor, nn
 
 from nmt.evaluation import evaluate, format_scores
 from nmt.model import EncoderOutput, RecurrentMemory, RecurrentModel
-from nmt.plotting import PictureAttention, plot_picture_attention
 from nmt.recipe import RecurrentModelConfig
 from nmt.search import Search, SearchOptions
 
@@ -136,7 +136,7 @@ def examine(model: Captioner, rng: np.random.Generator, picture: str | None) -> 
     """Caption twice 500 held-out pictures, measure how much of the attention of nouns lies on their shapes, and plot it."""
     drawn = [report(model, name, [draw_scene(pairs, rng) for _ in range(500)])[:2] for name, pairs in HELD_OUT.items()]
     if picture:
-        plot_picture_attention(list(chain(*drawn)), picture)
+        draw_panels(list(chain(*drawn)), picture)
 
 
 def main(updates: Count = 800, seed: Count = 1, plot: bool = False) -> None:

@@ -13,6 +13,8 @@ import pytest
 import shapes
 import torch
 from matplotlib.colors import to_rgb
+from matplotlib.image import imread
+from panels import PictureAttention, draw_panels
 from shapes import CELL, GRID, HELD_OUT, PAIRS, SIDE, TRAINING, Captioner, Scene
 
 from nmt.fast.pack import pack
@@ -134,6 +136,23 @@ def test_search_scores_captions_as_forced_decoding_does(trained: Captioner, is_p
         forced = trained(shapes.make_batch([scene._replace(caption=caption)]))
         assert float(-forced.nll) == pytest.approx(best.log_probability, abs=1e-3)
         assert torch.allclose(forced.alignment[0], best.alignment, atol=1e-4)
+
+
+def test_a_panel_is_bright_where_its_word_was_read(tmp_path: Path) -> None:
+    """A white picture whose words were read in its corners, and a row that has fewer words."""
+    words, weights, white = ["a", "b", "c", "d"], np.eye(4).reshape(4, 2, 2), np.ones((3, 20, 20))
+    pictures = [PictureAttention(white, words, weights), PictureAttention(white, words[:1], 0 * weights[:1])]
+    draw_panels(pictures, str(tmp_path / "a.png"))
+    brightness = imread(tmp_path / "a.png")[:, :, :3].mean(2)
+    rows = [list(np.array_split(row, 5, axis=1)) for row in np.array_split(brightness, 2)]
+    for corner, panel in enumerate(rows[0][1:]):
+        y, x = 0.3 + 0.4 * (corner // 2) + 0.07, 0.25 + 0.5 * (corner % 2)
+        dark = (panel < 0.5).mean()
+        assert 0.2 < dark < 0.8
+        assert panel[int(y * len(panel)), int(x * panel.shape[1])] > 0.9
+    assert rows[1][0].mean() > 0.85
+    assert (rows[1][1] < 0.4).mean() > 0.5
+    assert rows[1][2].min() == 1
 
 
 RESULT = re.compile(

@@ -60,13 +60,6 @@ class WordLinks:
         digest.update(self._positions.values.data)
         return digest.hexdigest()
 
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    def __getitem__(self, row: int) -> npt.NDArray[np.int32]:
-        """[links, 2] of one pair."""
-        return self.of_rows([row])[0]
-
     def of_rows(self, rows: npt.ArrayLike) -> list[npt.NDArray[np.int32]]:
         """[links, 2] of each of these pairs."""
         return [positions.reshape(-1, 2) for positions in self._positions[rows]]

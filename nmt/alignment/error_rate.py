@@ -72,8 +72,8 @@ def error_rate(
         raise DataError("There are no alignments to compare.")
     counts = np.array(
         [
-            (len(found), len(right.sure), len(found & right.sure), len(found & right.possible))
-            for found, right in zip(links, gold, strict=True)
+            (len(predicted), len(pair.sure), len(predicted & pair.sure), len(predicted & pair.possible))
+            for predicted, pair in zip(links, gold, strict=True)
         ],
         dtype=np.int64,
     )
@@ -83,22 +83,15 @@ def error_rate(
         resamples = (draw.integers(len(counts), size=len(counts)) for _ in range(bootstrap))
         low, high = np.quantile([_error_rate(counts[rows].sum(axis=0)) for rows in resamples], (0.025, 0.975))
         interval = float(low), float(high)
-    predicted, certain, hits_sure, hits_possible = map(int, counts.sum(axis=0))
-    return AlignmentErrorRate(
-        aer=_error_rate(counts.sum(axis=0)),
-        precision=_ratio(hits_possible, predicted),
-        recall=_ratio(hits_sure, certain),
-        links=predicted,
-        sure=certain,
-        sentences=len(links),
-        interval=interval,
-    )
+    found, sure, hits_sure, hits_possible = map(int, counts.sum(axis=0))
+    aer, precision, recall = _error_rate(counts.sum(axis=0)), _ratio(hits_possible, found), _ratio(hits_sure, sure)
+    return AlignmentErrorRate(aer, precision, recall, found, sure, len(links), interval)
 
 
 def _error_rate(counts: NDArray[np.int64]) -> float:
     """The error rate of |A|, |S|, |A & S| and |A & P|."""
-    predicted, certain, hits_sure, hits_possible = map(int, counts)
-    return 1 - _ratio(hits_sure + hits_possible, predicted + certain)
+    found, sure, hits_sure, hits_possible = map(int, counts)
+    return 1 - _ratio(hits_sure + hits_possible, found + sure)
 
 
 def _ratio(hits: int, count: int) -> float:

@@ -14,7 +14,6 @@ from nmt.alignment.links import ConfidentLinks, Links, argmax_links, flip, thres
 from nmt.alignment.symmetrization import Heuristic, Mean, mean_weights, mutual_weights, symmetrize
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.errors import UsageError
-from nmt.runtime.equality import EqualByValue
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -117,7 +116,7 @@ class Extraction:
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedPair(EqualByValue):
+class AlignedPair:
     """The alignment of a sentence pair and its links.
 
     Attributes:

@@ -16,44 +16,32 @@ from collections.abc import Collection
 from pathlib import Path
 
 from nmt.alignment.links import ConfidentLinks, GoldLinks
+from nmt.data.lines import read_lines
 from nmt.errors import DataError
 from nmt.runtime.wording import counted
 
 _PHARAOH = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})(?::[0-9.eE+-]+)?")
-_NAACL = re.compile(r"([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([SP]))?(?:\s+[0-9.eE+-]+)?")
-
-_MAX_SENTENCES = 10_000_000
-"""Largest sentence number accepted in NAACL format when the number of sentence pairs is not known."""
+_NAACL = re.compile(r"([0-9]{1,7})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([SP]))?(?:\s+[0-9.eE+-]+)?")
 
 
 def read_gold(path: Path, sentences: int | None = None) -> list[GoldLinks]:
     """Read gold links in Pharaoh or NAACL format; the first link tells which.
 
     Args:
-        path: a file in Pharaoh format (`0-0 1p2`, one line per sentence pair) or NAACL format (`1 1 1 S`, one line per link).
+        path: a file in Pharaoh format (`0-0 1p2`, one line per sentence pair) or NAACL format (`1 1 1 S`, one line per link),
+            also compressed.
         sentences: the number of sentence pairs, if known; NAACL files leave out pairs without links.
 
     Raises:
         DataError: the file cannot be read, is malformed, or has another number of sentence pairs.
     """
-    lines = _read_lines(path)
+    lines = list(read_lines(path))
     first = next((line for line in lines if line.strip()), "")
     if _NAACL.fullmatch(first.strip()):
         return _from_naacl(lines, path, sentences)
     if sentences is not None and len(lines) != sentences:
         raise DataError(f"{path} has {counted(len(lines), 'line')} of links for {counted(sentences, 'sentence pair')}.")
     return [parse_pharaoh(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
-
-
-def _read_lines(path: Path) -> list[str]:
-    """The lines of a file of links. Raises DataError if it cannot be read or is not UTF-8."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise DataError(f"Cannot read the alignments {path}: {error.strerror}.") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not a file of alignments: byte {error.start} is not UTF-8.") from None
-    return text.removesuffix("\n").split("\n") if text else []
 
 
 # --- Pharaoh format ---------------------------------------------------------------------------------------------
@@ -94,7 +82,7 @@ def format_confident(links: ConfidentLinks) -> str:
 def _from_naacl(lines: list[str], path: Path, sentences: int | None) -> list[GoldLinks]:
     """The links of every sentence pair up to the last."""
     marked: dict[str, defaultdict[int, set[tuple[int, int]]]] = {"S": defaultdict(set), "P": defaultdict(set)}
-    last, highest = 0, _MAX_SENTENCES if sentences is None else sentences
+    last = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -105,7 +93,7 @@ def _from_naacl(lines: list[str], path: Path, sentences: int | None) -> list[Gol
                 f"{where}: '{line.strip()[:60]}' is not a link; write 'sentence source target S' or P, counted from 1."
             )
         sentence, source, target = (int(match[group]) for group in (1, 2, 3))
-        if not 1 <= sentence <= highest:
+        if sentence == 0 or (sentences is not None and sentence > sentences):
             count = "" if sentences is None else f" to {sentences}"
             raise DataError(f"{where}: there is no sentence pair {sentence}; they count from 1{count}.")
         last = max(last, sentence)

@@ -1,6 +1,6 @@
 """Hard links: pairs of 0-based (source, target) word positions, extracted from weights or made by annotators."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Self
@@ -73,17 +73,3 @@ def check_within(links: AbstractSet[tuple[int, int]], source_words: int, target_
                 f"{where}: the link {source}-{target} lies beyond the sentences, which have {source_words} source and "
                 f"{counted(target_words, 'target word')}, counted from 0."
             )
-
-
-def links_between_tokens(gold: GoldLinks, source_word_of: Sequence[int], target_word_of: Sequence[int]) -> GoldLinks:
-    """Link all tokens of words that are linked, given the word of each token."""
-    sure, possible = (
-        frozenset(
-            (source, target)
-            for source, source_word in enumerate(source_word_of)
-            for target, target_word in enumerate(target_word_of)
-            if (source_word, target_word) in links
-        )
-        for links in (gold.sure, gold.possible)
-    )
-    return GoldLinks(sure, possible)

@@ -8,14 +8,11 @@ recall.
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Literal, assert_never
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
-
     from numpy.typing import ArrayLike
 
     from nmt.alignment.links import Links
@@ -24,13 +21,10 @@ if TYPE_CHECKING:
 Heuristic = Literal["intersection", "union", "grow-diag-final-and"]
 Mean = Literal["mean", "geometric"]
 
-_Point = tuple[int, int]
-"""A link with its target position first, the order of the pseudo-code."""
-
 _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
-def symmetrize(forward: AbstractSet[_Point], backward: AbstractSet[_Point], heuristic: Heuristic) -> Links:
+def symmetrize(forward: Links, backward: Links, heuristic: Heuristic) -> Links:
     """Join two sets of links.
 
     Args:
@@ -43,9 +37,9 @@ def symmetrize(forward: AbstractSet[_Point], backward: AbstractSet[_Point], heur
     """
     match heuristic:
         case "intersection":
-            return frozenset(forward & backward)
+            return forward & backward
         case "union":
-            return frozenset(forward | backward)
+            return forward | backward
         case "grow-diag-final-and":
             return grow_diag_final_and(forward, backward)
         case _:
@@ -101,7 +95,7 @@ def mutual_weights(weights: ArrayLike) -> Matrix:
     return mutual
 
 
-def grow_diag_final_and(forward: AbstractSet[_Point], backward: AbstractSet[_Point]) -> Links:
+def grow_diag_final_and(forward: Links, backward: Links) -> Links:
     """The heuristic of Koehn et al. (2003, section 4.5; 2005, IWSLT), in the order of Moses, on which its result depends.
 
         A = forward & backward
@@ -115,33 +109,30 @@ def grow_diag_final_and(forward: AbstractSet[_Point], backward: AbstractSet[_Poi
                 if e' has no link in A and f' has none:
                     add (e', f') to A
 
-    Words only gain links, so a neighbor that was refused once stays refused. This implementation therefore looks at each
-    link once, in the order of the loops above.
+    A grows while the loops run, and they see what it has gained.
     """
     union = {(target, source) for source, target in forward | backward}
-    grown = {(target, source) for source, target in forward & backward}
-    targets, sources = {target for target, _ in grown}, {source for _, source in grown}
+    links = {(target, source) for source, target in forward & backward}
+    targets, sources = {target for target, _ in links}, {source for _, source in links}
 
-    def add(point: _Point) -> None:
-        grown.add(point)
-        targets.add(point[0])
-        sources.add(point[1])
+    def add(target: int, source: int) -> None:
+        links.add((target, source))
+        targets.add(target)
+        sources.add(source)
 
-    this_round = list(grown)
-    while this_round:
-        next_round: list[_Point] = []
-        heapify(this_round)
-        while this_round:
-            point = heappop(this_round)
-            for row, column in _NEIGHBORS:
-                neighbor = point[0] + row, point[1] + column
+    grown = True
+    while grown:
+        grown = False
+        for target, source in sorted(union):
+            if (target, source) not in links:
+                continue
+            for down, right in _NEIGHBORS:
+                neighbor = target + down, source + right
                 if neighbor in union and not (neighbor[0] in targets and neighbor[1] in sources):
-                    add(neighbor)
-                    # The loops reach a later link in the same round, an earlier one in the next.
-                    heappush(this_round if neighbor > point else next_round, neighbor)
-        this_round = next_round
-    for links in (forward, backward):
-        for target, source in sorted((target, source) for source, target in links):
+                    add(*neighbor)
+                    grown = True
+    for direction in (forward, backward):
+        for target, source in sorted((target, source) for source, target in direction):
             if target not in targets and source not in sources:
-                add((target, source))
-    return frozenset((source, target) for target, source in grown)
+                add(target, source)
+    return frozenset((source, target) for target, source in links)

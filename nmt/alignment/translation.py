@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.alignment.extraction import AlignedPair, Extraction
-from nmt.alignment.links import GoldLinks, Links, links_between_tokens
+from nmt.alignment.links import Links
 from nmt.alignment.weights import Alignment, Matrix, between_words
 from nmt.errors import DataError, UsageError
 from nmt.search.hypothesis import Hypothesis, no_alignment
@@ -143,10 +143,6 @@ class Translation:
     def aligned_pair(self, rank: int = 0) -> AlignedPair:
         """That alignment with its links and their confidences. Raises DataError as `word_alignment` does."""
         return self._known_reader.extraction.pair(self.word_alignment(rank))
-
-    def gold_between_tokens(self, gold: GoldLinks, rank: int = 0) -> GoldLinks:
-        """Gold links between words as links between all tokens of these words, for `token_alignment`."""
-        return links_between_tokens(gold, self.words_of_tokens()[1], self.words_of_tokens(rank)[1])
 
     def words_of_tokens(self, rank: int | None = None) -> WordsOfTokens:
         """The words of a hypothesis, or of the line without a rank, and the word of each token."""

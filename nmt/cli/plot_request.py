@@ -151,11 +151,7 @@ class Request:
                         *([f"AER {100 * scores['aer']:.1f}%"] if "aer" in scores else []),
                     ]
                 )
-                if subwords:
-                    links = gold and translation.gold_between_tokens(gold, rank)
-                    yield Heatmap(translation.token_alignment(rank), title, links)
-                else:
-                    yield Heatmap(words, title, gold)
+                yield Heatmap(translation.token_alignment(rank) if subwords else words, title, gold)
 
     def _reading(self, index: int, translation: Translation, bundle: Bundle) -> Reading:
         """What a page shows of the best translation of a sentence."""

@@ -117,6 +117,7 @@ def plot(
         "--n-best draws the best translations side by side, --rank one of them: give only one.": n_best > 1 and rank,
         "A page shows the best translation of each sentence, its words and its subwords: leave out --n-best, --rank, "
         "--subwords and --font, or write a picture.": page and (chooses_rank or subwords or font),
+        "Gold links are between words: leave out --subwords, or --gold.": subwords and gold,
         "--head all is for pictures: a page shows one alignment of each sentence by each model.": page and head == _ALL,
         f"--compare is for pages: write to a name that ends with .html, not to '{output}'.": compare and not page,
         "--self draws pictures: write to a .png, .svg or .pdf.": self_attention and page,

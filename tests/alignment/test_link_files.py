@@ -49,7 +49,7 @@ def test_a_missing_or_binary_file_is_a_data_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No such file"):
         read_gold(tmp_path / "none")
     (tmp_path / "binary").write_bytes(b"0-0\n\xff\xfe")
-    with pytest.raises(DataError, match="byte 4"):
+    with pytest.raises(DataError, match="binary, line 2: not valid UTF-8"):
         read_gold(tmp_path / "binary")
 
 

@@ -152,7 +152,7 @@ TABLE = {
     "plot en-de 'a dog' --target a --gold gold -o a.html": (1, "gold has 3 lines of links for 1 sentence pair"),
     "plot en-de 'a dog' --compare blind -o a.html": (1, "blind was trained without attention"),
     "plot en-de ' ' -o a.html": (1, "There are no sentences to explore: all lines are blank."),
-    "plot en-de 'a dog' --target a --gold none -o a.html": (1, "Cannot read the alignments none"),
+    "plot en-de 'a dog' --target a --gold none -o a.html": (1, "Cannot open none"),
     # nmt links
     f"links {PAIR} --more-source text.en": (2, "give --more-source and --more-target"),
     f"links {PAIR} -o text.de": (2, "text.de is the input itself"),

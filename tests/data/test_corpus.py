@@ -520,9 +520,8 @@ def test_gold_links_follow_the_rows() -> None:
     assert gold_links("sample:valid[5:9]", source="en") == links[5:9]
     corpus = load_corpus("sample:valid[5:9]", source="en", target="de")
     words = load_links("gold", corpus, source="en")
-    assert [{tuple(link) for link in words[row].tolist()} for row in range(len(words))] == [
-        set(item.possible) for item in links[5:9]
-    ]
+    found = [frozenset(map(tuple, pair.tolist())) for pair in words.of_rows(range(len(corpus)))]
+    assert found == [pair.possible for pair in links[5:9]]
 
 
 def test_the_fingerprint_is_that_of_the_text() -> None:

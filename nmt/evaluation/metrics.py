@@ -172,10 +172,10 @@ def composition_warning(hypotheses: Sequence[str], references: Sequence[str]) ->
     counts = [sum(not is_normalized("NFC", line) for line in lines) for lines in (hypotheses, references)]
     if all(counts) or not any(counts):
         return None
-    count, name, other = max((counts[0], "translations", "references"), (counts[1], "references", "translations"))
+    in_parts, composed = ("translations", "references") if counts[0] else ("references", "translations")
     return (
-        f"The {name} spell letters in parts (not NFC) in {counted(count, 'line')}, the {other} in none, so that equal words count as "
-        "different: compose them, as with `uconv -x NFC`."
+        f"The {in_parts} spell letters in parts (not NFC) in {counted(max(counts), 'line')}, the {composed} in none, so that equal "
+        "words count as different: compose them, as with `uconv -x NFC`."
     )
 
 

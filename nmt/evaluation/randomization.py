@@ -14,8 +14,8 @@ _ROUNDING = 1e-6
 
 
 def randomization_test(
-    one: ArrayLike,
-    other: ArrayLike,
+    baseline: ArrayLike,
+    system: ArrayLike,
     score: Callable[[Any], float],
     *,
     shuffles: int,
@@ -30,15 +30,15 @@ def randomization_test(
     differences, so that systems that differ in a single line would get p = 1 / (1 + R).
 
     Args:
-        one, other: the statistics of each line, [N S].
+        baseline, system: the statistics of each line, [N S].
         score: the score of a corpus, from sums of statistics [S].
         shuffles: R.
         generator: where random numbers come from.
     """
     import numpy as np
 
-    ours, theirs = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
-    change, start, total = ours - theirs, theirs.sum(axis=0), ours.sum(axis=0) + theirs.sum(axis=0)
+    first, second = np.asarray(baseline, dtype=np.float64), np.asarray(system, dtype=np.float64)
+    change, start, total = first - second, second.sum(axis=0), first.sum(axis=0) + second.sum(axis=0)
     least = abs(score(total - start) - score(start)) - _ROUNDING
     count = 0
     for _ in range(shuffles):

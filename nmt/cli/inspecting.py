@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.options import AsJson, Model, argument, set_up
 from nmt.runtime.wording import counted, escaped, in_columns, perplexity
-
-if TYPE_CHECKING:
-    from nmt.recipe import Recipe
 
 recipe_app = typer.Typer(
     name="recipe",
@@ -65,27 +62,22 @@ def info(model: Model, as_json: AsJson = False) -> None:
         }
         typer.echo(json.dumps(content, ensure_ascii=False, indent=2))
     else:
-        print_table(
-            [list(row) for row in {**describe_model(bundle, data), **_best(validations, bundle.recipe)}.items()]
-        )
+        print_table([list(row) for row in {**describe_model(bundle, data), **_best(validations)}.items()])
 
 
-def _best(records: Sequence[dict[str, Any]], recipe: Recipe) -> dict[str, str]:
+def _best(records: Sequence[dict[str, Any]]) -> dict[str, str]:
     """The best validation, if there is one, and the time of training."""
     from nmt.evaluation.metrics import VALIDATION_SCORES as SCORES
-    from nmt.training.log import best_of_each_language, best_validation
-    from nmt.training.validation import compared_metrics
+    from nmt.training.log import best_validation
 
     last = best_validation(records)
     if last is None:
         return {}
     scores = "".join(f"{name} {last[key]:.2f}, " for key, name in SCORES.items() if key in last)
     signatures = {f"signature of {SCORES[key]}": text for key, text in last.get("signatures", {}).items()}
-    each = best_of_each_language(records, compared_metrics(recipe.training.validation)[0])
     minutes = records[-1]["seconds"] / 60
     return {
         "best valid": f"{scores}perplexity {perplexity(last['perplexity'])} at update {last['update']}, epoch {last['epoch']}",
-        **({"best of each language": each} if each else {}),
         **signatures,
         "trained for": f"{counted(records[-1]['update'], 'update')}, {minutes:.1f} minutes",
     }

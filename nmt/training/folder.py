@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import logging
-import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import torch
 
-from nmt.bundle.folder import RECIPE, SOURCE, TARGET, check_folder
+from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, check_folder
 from nmt.errors import DataError, UsageError
 from nmt.fast import arithmetic
 from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, Recipe, changed_keys
 from nmt.runtime.files import locked, remove_unfinished
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, Tensors, has_state, load_state
-from nmt.training.data_file import DATA
-from nmt.training.parallel import count_of_ranks, ranks_on_this_machine
+from nmt.training.parallel import count_of_ranks
 from nmt.training.text import TrainingText
 
 LOCK = ".lock"
 """The file whose lock a training holds. It stays in a run folder when the training has ended."""
 _log = logging.getLogger(__name__)
 _DESCRIPTION = (RECIPE, SOURCE, TARGET)
-_BEFORE_TRAINING = (*_DESCRIPTION, DATA, "tensorboard")
-"""Files that a run writes before its first state."""
 _EXTENSIBLE = (
     LENGTH_PENALTY,
     MBR_SAMPLES,
@@ -42,23 +37,10 @@ _EXTENSIBLE = (
 """Settings of how long a run goes on and what is noted of it. Changing them makes no other run of it."""
 
 
-@contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
-    """A context in which this process alone writes to a folder, which is made if necessary and removed if it stays empty.
-
-    Raises UsageError and DataError as `locked` does.
-    """
-    is_new = not folder.exists()
+def lock_folder(folder: Path) -> AbstractContextManager[None]:
+    """A context in which this process alone writes to a folder, which is made if necessary. Raises UsageError and DataError."""
     busy = f"Another training is at work in {folder}: wait for it or stop it, or choose another folder with --out."
-    with locked(folder / LOCK, busy):
-        try:
-            yield
-        finally:
-            if not has_state(folder):
-                with suppress(OSError):
-                    (folder / LOCK).unlink()
-                    if is_new:
-                        folder.rmdir()
+    return locked(folder / LOCK, busy)
 
 
 def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> State | None:
@@ -70,18 +52,15 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
     Raises:
         UsageError: the folder is not empty and `resume` is off, or the recipe is another one (more updates or epochs, longer
             patience and the like extend the run) and `force` is off.
-        DataError: the folder holds other files but no run, or the state is damaged.
+        DataError: the folder holds a model but no run, or the state is damaged.
     """
     if not resume:
         if any(path.name != LOCK for path in folder.iterdir()):
             raise UsageError(f"{folder} exists already: go on with --resume, or choose another folder with --out.")
         return None
     if not has_state(folder):
-        for name in sorted(path.name for path in folder.iterdir()):
-            if name not in _BEFORE_TRAINING and not name.startswith("."):
-                raise DataError(
-                    f"{folder} holds {name}, but no state of a training to go on from: choose another folder with --out."
-                )
+        if (folder / WEIGHTS).exists():
+            raise DataError(f"{folder} holds a model, but no state of a training to go on from: choose another --out.")
         remove_unfinished(folder)
         return None
     check_folder(folder, list(_DESCRIPTION))
@@ -107,13 +86,13 @@ def check_text(state: State, text: TrainingText, folder: Path) -> None:
 
 def check_weights(state: State, weights: Tensors, folder: Path) -> None:
     """Raise DataError if the run trained weights of other names or shapes."""
-    new, stored = ({name: list(value.shape) for name, value in side.items()} for side in (weights, state.weights))
-    for name in sorted(new.keys() | stored.keys()):
-        if new.get(name) != stored.get(name):
-            raise DataError(
-                f"The run in {folder} cannot go on with this recipe, not even by --force: {name} is {stored.get(name, 'missing')} "
-                f"but would be {new.get(name, 'missing')}. Train anew, in another folder."
-            )
+    new, stored = ({(name, tuple(weight.shape)) for name, weight in side.items()} for side in (weights, state.weights))
+    if new != stored:
+        name, shape = min(new ^ stored)
+        raise DataError(
+            f"The run in {folder} cannot go on with this recipe, not even by --force: {name} of shape {list(shape)} is only "
+            f"in its {'state' if (name, shape) in stored else 'new model'}. Train anew, in another folder."
+        )
 
 
 def warn_of_changed_machine(state: State, folder: Path, device: torch.device) -> None:
@@ -128,14 +107,3 @@ def warn_of_changed_machine(state: State, folder: Path, device: torch.device) ->
         changes.append(f"computed with {state.arithmetic} and goes on with {arithmetic()}")
     for change in changes:
         _log.warning("The run in %s %s: it will come to another model than one that was never ended.", folder, change)
-
-
-def resume_command(folder: Path, device: torch.device) -> str:
-    """The command that resumes a run on the same device with the same number of threads and processes."""
-    command, name = [], str(device)
-    if count_of_ranks() > 1:
-        command, name = ["torchrun", "--nproc-per-node", str(ranks_on_this_machine()), "-m"], device.type
-    command += ["nmt", "train", f"{folder}/{RECIPE}", "--out", str(folder), "--resume", "--device", name]
-    if device.type == "cpu":
-        command += ["--threads", str(torch.get_num_threads())]
-    return shlex.join(command)

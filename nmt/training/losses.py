@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import torch
 from jaxtyping import Float
@@ -46,6 +46,9 @@ class LossStats:
     """Alignment loss of the linked target tokens, in nats, without its weight."""
     linked_tokens: int = 0
     """Target tokens with a link."""
+
+    def __add__(self, stats: LossStats) -> LossStats:
+        return LossStats(*(total + value for total, value in zip(astuple(self), astuple(stats), strict=True)))
 
 
 class PendingStats:

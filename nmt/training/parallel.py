@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar, cast
@@ -44,7 +44,7 @@ def count_of_ranks() -> int:
 
 
 def ranks_on_this_machine() -> int:
-    """How many of the ranks share this machine."""
+    """The number of ranks that share this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", count_of_ranks()))
 
 
@@ -74,8 +74,6 @@ class Ranks:
     """Number of this process, from 0."""
     count: int = 1
     """Number of processes."""
-    parent: int = field(default_factory=os.getppid)
-    """The process that started this one."""
 
     @property
     def is_first(self) -> bool:
@@ -83,13 +81,13 @@ class Ranks:
         return self.rank == 0
 
     @property
-    def own(self) -> slice:
-        """The part of a batch that this rank computes: every `count`-th row, so that all parts are padded alike."""
+    def rank_rows(self) -> slice:
+        """The rows of a batch that this rank computes: every `count`-th one, so that the shares of all ranks are padded alike."""
         return slice(self.rank, None, self.count)
 
-    def share(self, items: Sequence[T]) -> Sequence[T]:
-        """The part of some items that this rank computes."""
-        return items[self.own]
+    def share(self, sequence: Sequence[T]) -> Sequence[T]:
+        """The entries of a sequence that this rank computes."""
+        return sequence[self.rank_rows]
 
     def sum(self, values: Iterable[float]) -> list[float]:
         """The sum of each value over all ranks."""
@@ -107,8 +105,8 @@ class Ranks:
                 distributed.all_reduce(losses)
 
     def must_stop(self, *, received: bool) -> bool:
-        """Whether a rank has received a signal or lost torchrun, so that all of them stop after the same update."""
-        return received if self.count == 1 else self.sum([float(received or os.getppid() != self.parent)])[0] > 0
+        """Whether a rank has received a signal, so that all of them stop after the same update."""
+        return self.sum([received])[0] > 0
 
     def gather(self, value: T) -> list[T]:
         """The values of all ranks, in their order. They are pickled."""

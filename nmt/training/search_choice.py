@@ -37,8 +37,8 @@ class Outcome(NamedTuple):
 
     def is_better(self, other: Outcome, gain: float = LEAST_GAIN) -> bool:
         """Whether it is less too long, or as good in this and scores so much more."""
-        excess, others = (max(each.length, MAX_RELATIVE_LENGTH) for each in (self, other))
-        return excess < others if excess != others else self.score >= other.score + gain
+        length, other_length = (max(outcome.length, MAX_RELATIVE_LENGTH) for outcome in (self, other))
+        return length < other_length or (length == other_length and self.score >= other.score + gain)
 
 
 Measure = Callable[[Mapping[str, float]], Outcome]
@@ -65,7 +65,7 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
     outcomes: dict[float, Outcome] = {}
     if LENGTH_PENALTY in keys:
         penalty, outcomes = climb(LENGTH_PENALTIES, measure_beam, start=1.0)
-        tried = "; ".join(f"{each:g}: {_words(outcomes[each], metric)}" for each in sorted(outcomes))
+        tried = "; ".join(f"{value:g}: {_words(outcome, metric)}" for value, outcome in sorted(outcomes.items()))
         reason = (
             f"Search: length penalty {penalty:g}, the best on the validation text of those that translate at most "
             f"{MAX_RELATIVE_LENGTH:g} times as long as the references ({tried})."
@@ -94,16 +94,15 @@ def climb(
     to those that do not, and each step must raise the score by `LEAST_GAIN`.
     """
     best, outcomes = start, {start: measure(start)}
-    for step in (1, -1):
-        place = values.index(start) + step
-        while 0 <= place < len(values):
-            value = values[place]
+    first = values.index(start)
+    for climb_values in (values[first + 1 :], values[:first][::-1]):
+        if best != start:
+            break
+        for value in climb_values:
             outcomes[value] = measure(value)
             if not outcomes[value].is_better(outcomes[best]):
                 break
-            best, place = value, place + step
-        if best != start:
-            break
+            best = value
     return best, outcomes
 
 

@@ -32,8 +32,8 @@ from nmt.training.best import BestCheckpoints, Rank
 from nmt.training.checkpoint import State, has_state, save_state
 from nmt.training.data_file import DataDescription, TextDescription
 from nmt.training.epoch import Epoch, ahead, plan_epoch
-from nmt.training.folder import check_weights, lock_folder, resume_command, warn_of_changed_machine
-from nmt.training.log import Log, Meter, best_of_each_language, read_validations
+from nmt.training.folder import check_weights, lock_folder, warn_of_changed_machine
+from nmt.training.log import Log, Meter
 from nmt.training.losses import MAX_BAD_UPDATES, BadUpdate, Diverged, LossStats, OutOfMemory, PendingStats
 from nmt.training.optim import Clock, use_weights
 from nmt.training.parallel import LostRank, device_of_rank, open_ranks
@@ -42,10 +42,11 @@ from nmt.training.scheduled_sampling import teacher_forcing_ratio
 from nmt.training.search_choice import choose_search
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.update import PreparedGroup, TrainStep
-from nmt.training.validation import Validator, compared_metrics
+from nmt.training.validation import Validator
 
 SAVE_EVERY = 600.0
 """Seconds after which the state is saved even if no validation is due."""
+_SAVED = "The state is saved; go on with --resume."
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,10 @@ def train(
                     trainer = Trainer(run, stopping)
                 return trainer.fit()
         except (Stop, KeyboardInterrupt):
-            outcome = "Training had not begun yet."
-            if has_state(folder):
-                outcome = f"The last saved state is kept; go on with: {resume_command(folder, device)}"
+            has_begun = has_state(folder)
+            outcome = (
+                "The last saved state is kept; go on with --resume." if has_begun else "Training had not begun yet."
+            )
             raise Interrupted(outcome, stopping.signal or signal.SIGINT) from None
         except torch.OutOfMemoryError:  # outside a batch; a batch would be skipped
             raise DataError(f"{OutOfMemory.verdict}. {OutOfMemory.advice}") from None
@@ -182,15 +184,15 @@ class Trainer:
         if run.state is not None:
             self.progress.load_state_dict(run.state.progress)
         with self.ranks.first_alone():
-            self.epoch = self._plan_epoch(min(self.progress.epoch, self.settings.epochs - 1), quiet=run.quiet)
+            self.epoch = self._plan_epoch(min(self.progress.epoch, self.settings.epochs - 1))
             self.train_step = TrainStep(self.bundle, run.links, **machine)
             self.validator = Validator(self.bundle, run.text.valid, run.tokenizer, **machine)
         self.updates = int(min(self.epoch.updates * self.settings.epochs, self.settings.updates or math.inf))
         """Of the whole training."""
-        folder, done = run.folder if self.ranks.is_first else None, self.progress.update
+        folder = run.folder if self.ranks.is_first else None
         self.best = BestCheckpoints(folder, self.settings.validation.keep_best, self.validator.metrics)
-        self.log = Log(folder, updates=self.updates, done=done, quiet=run.quiet, tensorboard=self.settings.tensorboard)
-        self.symptoms = Symptoms(self.validator.copying, self.settings.schedule.warmup)
+        self.log = Log(folder, quiet=run.quiet, tensorboard=self.settings.tensorboard)
+        self.symptoms = Symptoms()
         self.pending: deque[PendingStats] = deque()
         """The updates whose losses have not been read: at most one, while a GPU computes it."""
         self.saved_at = time.monotonic()
@@ -207,30 +209,30 @@ class Trainer:
 
     def fit(self) -> TrainingResult:
         """Train until the last update, or until validation no longer improves."""
-        with self.log:
-            for line in () if self.log.quiet else filter(None, self._introduction()):
+        if not self.log.quiet:
+            for line in filter(None, self._introduction()):
                 self.log.show(line)
-            self.meter.start()
-            try:
-                if self.run.state is None:  # so that a folder with weights but without a state belongs to no run
-                    self.save()
-                self.best.remove_others()
-                if self._is_validation_due():  # a run may have ended between an update and its validation
-                    self._validate()
-                while not self._is_finished():
-                    self._train_epoch()
-                self._end()
-            except Stop:
+        self.meter.start()
+        try:
+            if self.run.state is None:  # so that a folder with weights but without a state belongs to no run
                 self.save()
-                if not self.progress.bad and not (self.run.folder / WEIGHTS).exists():
-                    with self.train_step.averaged():
-                        self.best.save_model(self.train_step.weights)
-                raise Interrupted(self._saved(), self.stopping.signal or signal.SIGINT) from None
-            except LostRank as lost:
-                if not self.ranks.is_first:
-                    raise  # the first rank tells the user
-                self.save()
-                raise DataError(f"{lost} {self._saved()}") from None
+            self.best.remove_others()
+            if self._is_validation_due():  # a run may have ended between an update and its validation
+                self._validate()
+            while not self._is_finished():
+                self._train_epoch()
+            self._end()
+        except Stop:
+            self.save()
+            if not self.progress.bad and not (self.run.folder / WEIGHTS).exists():
+                with self.train_step.averaged():
+                    self.best.save_model(self.train_step.weights)
+            raise Interrupted(_SAVED, self.stopping.signal or signal.SIGINT) from None
+        except LostRank as lost:
+            if not self.ranks.is_first:
+                raise  # the first rank tells the user
+            self.save()
+            raise DataError(f"{lost} {_SAVED}") from None
         best = 0.0 if self.best.rank is None else abs(self.best.rank[0])
         metric = self.settings.validation.metrics[0]
         return TrainingResult(self.run.folder, metric, best, self.progress.update, self.meter.seconds)
@@ -252,7 +254,7 @@ class Trainer:
         self.progress.epoch += 1
         self.progress.group = 0
         if not self._is_finished():
-            self.epoch = self._plan_epoch(self.progress.epoch, quiet=self.log.quiet or self.log.live is not None)
+            self.epoch = self._plan_epoch(self.progress.epoch)
 
     def _update(self, group: PreparedGroup) -> None:
         """Make an update, or skip it if it is bad, and log it if that is due."""
@@ -265,9 +267,10 @@ class Trainer:
         progress.update += 1
         progress.group += 1
         self._read_losses(but=1 if self.run.device.type == "cuda" else 0)  # a GPU still computes the last one
-        is_due = progress.update % self.settings.log_every == 0
-        if (is_due or self.log.live is not None) and self.meter.stats.tokens:  # none if all updates were skipped
-            self._log_update(is_due=is_due)
+        if (
+            progress.update % self.settings.log_every == 0 and self.meter.stats.tokens
+        ):  # none if all updates were skipped
+            self._log_updates()
 
     def _end(self) -> None:
         """Validate the mean of the best checkpoints, and say why training ended and what to know of the model."""
@@ -278,11 +281,6 @@ class Trainer:
             )
         self._validate_mean()
         self._choose_search()
-        if warning := self.symptoms.worse_than_copying():
-            self.log.show(warning)
-        metric = compared_metrics(self.settings.validation)[0]
-        if best_of_each := best_of_each_language(read_validations(self.run.folder), metric):
-            self.log.show(f"Best of each language: {best_of_each}.")
         if self.settings.pretrained is not None and self.best.checkpoints[:1] == [(self.best.rank, 0)]:
             self.log.show("No later model was better: the model is still the start (update 0).")
 
@@ -324,20 +322,18 @@ class Trainer:
     def _failure(self, reason: BadUpdate, update: int, repetition: str = "") -> DataError:
         return DataError(
             f"{reason.verdict} at update {update}: {reason}{repetition}. {reason.advice} The last good state is kept; "
-            f"go on with: {resume_command(self.run.folder, self.run.device)} --force --set KEY=VALUE"
+            "go on with --resume --force --set KEY=VALUE."
         )
 
-    def _log_update(self, *, is_due: bool) -> None:
-        """Show the mean losses and the speed since the last line of the log, and write the next line if it is due."""
+    def _log_updates(self) -> None:
+        """Log the mean losses and the speed since the last line of the log."""
         progress, sampling = self.progress, self.settings.scheduled_sampling
         record = {"epoch": progress.epoch + 1, "update": progress.update, **self.meter.losses()}
         if sampling is not None:  # the log has always called the teacher forcing ratio so
             record["gold_probability"] = teacher_forcing_ratio(sampling, progress.update)
-        record |= {"rate": self.train_step.rate, **self.meter.times(self.updates - progress.update)}
-        self.log.advance(record)
-        if is_due:
-            self.log.trained(record)
-            self.meter.reset()
+        times = self.meter.times(max(self.updates - progress.update, 0))
+        self.log.trained({**record, "rate": self.train_step.rate, **times})
+        self.meter.reset()
 
     def _is_finished(self) -> bool:
         settings, progress = self.settings, self.progress
@@ -348,9 +344,9 @@ class Trainer:
         patience = self.settings.validation.patience
         return patience is not None and self.best.stale >= patience
 
-    def _plan_epoch(self, number: int, *, quiet: bool) -> Epoch:
+    def _plan_epoch(self, number: int) -> Epoch:
         corpus, bundle, what = self.run.corpus, self.bundle, "sampling subwords"
-        show = partial(with_progress, what=what, total=len(corpus), unit="pairs", quiet=quiet, size=pairs_of)
+        show = partial(with_progress, what=what, total=len(corpus), unit="pairs", quiet=self.run.quiet, size=pairs_of)
         words = self.run.text.rare_words
         return plan_epoch(self.recipe, corpus, bundle.source, bundle.target, number, words=words, watch=show)
 
@@ -374,15 +370,16 @@ class Trainer:
         """Validate the model, save it if it is among the best, and save the state."""
         self._read_losses()
         progress, schedule = self.progress, self.settings.schedule
-        with self.meter.validation(), self.train_step.averaged():
+        with self.train_step.averaged():
             record, rank = self._figures()
             improved = self.best.add(self.train_step.weights, rank, progress.update)
+        self.meter.tick()
         progress.plateau = 0 if improved else progress.plateau + 1
         if schedule.kind == "plateau" and progress.plateau >= schedule.patience:
             progress.plateau, progress.plateaus = 0, progress.plateaus + 1
         record |= {**self.meter.since_validation(), "update": progress.update}
         self._log_validation(record, improved=improved)
-        for warning in self.symptoms.of_validation(record, improved=improved):
+        for warning in self.symptoms.of_validation(record):
             self.log.show(warning)
         progress.validated = progress.update
         self.save()
@@ -395,8 +392,6 @@ class Trainer:
         with use_weights(mean, self.train_step.weights):
             record, rank = self._figures()
             improved = self.best.improve(self.train_step.weights, rank)
-        if improved:
-            self.symptoms.adopt(record)
         self._log_validation(record, improved=improved, note=f"mean of the best {len(self.best.checkpoints)}")
         self.progress.averaged = self.progress.update
         self.save()
@@ -435,8 +430,8 @@ class Trainer:
 
     def _log_validation(self, record: dict[str, Any], *, improved: bool, **note: str) -> None:
         epoch = min(self.progress.epoch + 1, self.settings.epochs)  # the last epoch may have ended
-        place = {"epoch": epoch, "update": self.progress.update, "seconds": self.meter.seconds}
-        self.log.validated({**place, **record, "best": improved, **note})
+        when = {"epoch": epoch, "update": self.progress.update, "seconds": self.meter.seconds}
+        self.log.validated({**when, **record, "best": improved, **note})
 
     # --- saving and stopping -------------------------------------------------------------------------------------
 
@@ -457,8 +452,8 @@ class Trainer:
         warn_of_changed_machine(state, self.run.folder, self.run.device)
         check_weights(state, self.train_step.weights, self.run.folder)
         self.train_step.load_state_dict(vars(state))
-        for part in (self.progress, self.meter, self.best, self.log, self.symptoms):
-            part.load_state_dict(state.progress)
+        for record in (self.progress, self.meter, self.best, self.log, self.symptoms):
+            record.load_state_dict(state.progress)
 
     def save(self) -> None:
         """Save the state, then remove checkpoints that are no longer among the best. Only the first rank does.
@@ -472,9 +467,6 @@ class Trainer:
         save_state(self.run.folder, self.state_dict())
         self.saved_at = time.monotonic()
         self.best.remove_others()
-
-    def _saved(self) -> str:
-        return f"The state is saved; go on with: {resume_command(self.run.folder, self.run.device)}"
 
     # --- before training -----------------------------------------------------------------------------------------
 

@@ -112,7 +112,7 @@ class TrainStep:
             corpus: the pairs of the epoch.
             group: the rows of each batch.
         """
-        shares = [rows for batch in group if len(rows := batch[self.ranks.own])]
+        shares = [rows for batch in group if len(rows := batch[self.ranks.rank_rows])]
         batches = [self._batch(corpus, rows) for rows in shares or [group[0][:1]]]
         tokens = sum(int(corpus.target_lengths[rows].sum()) + len(rows) for rows in group)
         count = tokens if self.settings.normalization == "tokens" else sum(map(len, group))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import chain
 from operator import add
 from statistics import fmean
@@ -97,14 +97,13 @@ class Validator:
         self.max_length = max(MAX_LENGTH, data.filters.max_length)
         self.texts = [
             _Text.of(
-                part,
+                direction,
                 bundle,
                 tokenizer if target == data.target else language_tokenizer(bundle.recipe, target),
                 longest=self.max_length,
             )
-            for (_, target), part in text.directions.items()
+            for (_, target), direction in text.directions.items()
         ]
-
         self._reported_characters: set[str] = set()
         """The unseen characters that a warning has named, in any validation."""
 
@@ -190,20 +189,15 @@ class Validator:
         every = math.ceil(sum(len(text.text) for text in self.texts) / MAX_SEARCH_LINES)
         decoding = self._decoding(settings)
         translations = [self._translations(text.text, decoding, every) for text in self.texts]
-        figures = [self._scored(text, own, every) for text, own in zip(self.texts, translations, strict=True)]
-        score = fmean(each[self.translation_metrics[0]].score for each in figures)
+        metric = self.translation_metrics[0]
+        pairs = zip(self.texts, translations, strict=True)
+        score = fmean(self._scored(text, translated, every)[metric].score for text, translated in pairs)
         references = (text.text.target[::every] for text in self.texts)
         lengths = (sum(map(len, chain.from_iterable(texts))) for texts in (translations, references))
         return Outcome(score, next(lengths) / max(next(lengths), 1))
 
     def _decoding(self, settings: Mapping[str, float]) -> DecodingConfig:
         return change_decoding(self.bundle.recipe.decoding, settings, "Validation")
-
-    @cached_property
-    def copying(self) -> dict[str, float]:
-        """The scores of the untranslated source."""
-        scores = [self._scored(text, list(text.text.untagged.source)) for text in self.texts]
-        return {name: fmean(each[name].score for each in scores) for name in scores[0]}
 
     @property
     def translation_metrics(self) -> list[str]:
@@ -236,12 +230,13 @@ class Validator:
 
 def _mean(records: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """The mean of each figure, perplexity being that of the mean loss, and the figures themselves."""
-    first, *_ = parts = list(records.values())
-    means: dict[str, Any] = {name: fmean(part[name] for part in parts) for name in first if name != "signatures"}
+    first, *_ = figures = list(records.values())
+    means: dict[str, Any] = {name: fmean(record[name] for record in figures) for name in first if name != "signatures"}
     means["perplexity"] = math.exp(means["loss"])
     if "signatures" in first:
         means["signatures"] = {
-            name: " / ".join(dict.fromkeys(part["signatures"][name] for part in parts)) for name in first["signatures"]
+            name: " / ".join(dict.fromkeys(record["signatures"][name] for record in figures))
+            for name in first["signatures"]
         }
     return {**means, "languages": dict(records)}
 
@@ -260,8 +255,8 @@ def usable_tokenizer(recipe: Recipe, previous: str | None) -> str:
     """
     tokenizer = metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize or previous)
     if "bleu" in recipe.training.validation.metrics:
-        for each in (tokenizer, *(language_tokenizer(recipe, target) for target in recipe.data.targets[1:])):
-            metrics.check_tokenizer(each)
+        for needed in (tokenizer, *(language_tokenizer(recipe, target) for target in recipe.data.targets[1:])):
+            metrics.check_tokenizer(needed)
     return tokenizer
 
 

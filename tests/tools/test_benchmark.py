@@ -108,8 +108,7 @@ def test_nmt_logs_what_the_benchmark_reads(tmp_path: Path) -> None:
     from nmt.training.log import Log
 
     record = {"epoch": 1, "update": 5, "loss": 1.0, "perplexity": 2.0, "tokens_per_second": 100.0}
-    with Log(tmp_path, updates=5, done=0, quiet=True, tensorboard=False) as log:
-        log.trained({**record, "rate": 1e-3, "seconds": 10.0, "seconds_left": 2.0})
+    Log(tmp_path, quiet=True).trained({**record, "rate": 1e-3, "seconds": 10.0, "seconds_left": 2.0})
     assert training.windows((tmp_path / METRICS).read_text()) == ([100.0], 200.0)
 
 

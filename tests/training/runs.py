@@ -24,7 +24,7 @@ def outcome(run: Path) -> dict[str, Any]:
     hashes: dict[str, Any] = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
     state = load_state(run)
     groups = (state.weights, state.average, state.optimizer, state.generators)
-    progress = {**state.progress, "seconds": 0, "logged_at": 0}
+    progress = {**state.progress, "seconds": 0, "update_seconds": 0}
     digests = [
         {name: hashlib.sha256(value.numpy().tobytes()).hexdigest() for name, value in group.items()} for group in groups
     ]

@@ -19,7 +19,6 @@ from nmt.bundle.folder import Bundle
 from nmt.errors import DataError, UsageError
 from nmt.recipe import parse_recipe
 from nmt.training.checkpoint import load_state
-from nmt.training.folder import resume_command
 from nmt.training.optim import Clock
 from nmt.training.parallel import Ranks, device_of_rank, goes_on_by_itself
 from nmt.training.trainer import train
@@ -101,7 +100,7 @@ def test_torchrun_passes_signals_on_and_the_run_resumes_to_the_same_bytes(corpus
     stopped.send_signal(signal.SIGTERM)
     status, errors = finish(stopped)
     assert status != 0
-    assert "nmt: Stopped. The state is saved; go on with: torchrun --nproc-per-node 2 -m nmt train " in errors
+    assert "nmt: Stopped. The state is saved; go on with --resume." in errors
     status, errors = finish(torchrun(recipe, tmp_path / "parts", *TWO, resume=True))
     assert status == 0, errors
     assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
@@ -112,22 +111,20 @@ def test_torchrun_passes_signals_on_and_the_run_resumes_to_the_same_bytes(corpus
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="process ids are read from /proc")
-@pytest.mark.parametrize("victim", ["second rank", "torchrun"])
-def test_ranks_save_and_end_when_one_or_torchrun_is_killed(corpus: Path, tmp_path: Path, victim: str) -> None:
+def test_a_rank_saves_and_ends_when_another_is_killed(corpus: Path, tmp_path: Path) -> None:
     recipe = small_recipe(corpus, epochs=1000, updates=None)
     running = torchrun(recipe, tmp_path / "run", *TWO)
     wait_for_updates(tmp_path / "run", running)
     ranks = ranks_of(running)
     assert len(ranks) == 2
-    os.kill(running.pid if victim == "torchrun" else ranks[1], signal.SIGKILL)
+    os.kill(ranks[1], signal.SIGKILL)
     status, errors = finish(running)  # both ranks have closed their output
     deadline = time.monotonic() + SECONDS
     while any(Path(f"/proc/{process}").exists() for process in ranks.values()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert status != 0
-    if victim == "second rank":
-        assert "nmt: Another process of this training has ended. The state is saved; go on with: torchrun " in errors
+    assert "nmt: Another process of this training has ended. The state is saved; go on with --resume." in errors
     assert load_state(tmp_path / "run").progress["update"] > 0
     Bundle.load(tmp_path / "run")
 
@@ -209,14 +206,6 @@ def test_ranks_draw_different_numbers_in_every_update() -> None:
         Ranks(rank, 2).seed(1, update)
         draws.add(torch.rand(()).item())
     assert len(draws) == 4
-
-
-def test_the_command_to_resume_has_the_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert resume_command(Path("run"), CPU).startswith("nmt train run/recipe.yaml")
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    assert resume_command(Path("run"), CPU).startswith("torchrun --nproc-per-node 2 -m nmt train run/recipe.yaml")
-    assert resume_command(Path("run"), torch.device("cuda:0")).endswith("--device cuda")
 
 
 def test_ranks_that_torchrun_restarts_go_on_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

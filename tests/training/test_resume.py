@@ -195,9 +195,8 @@ def test_a_signal_at_any_moment_saves(
     assert stopped.exit_status == 128 + number
     if name == "load":
         assert str(stopped) == "Stopped. Training had not begun yet."
-        assert not (tmp_path / "parts").exists()
         return
-    assert "The state is saved; go on with: nmt train " in str(stopped)
+    assert "The state is saved; go on with --resume." in str(stopped)
     train(recipe, tmp_path / "parts", device=CPU, quiet=True, resume=True)
     result = outcome(tmp_path / "parts")
     if at == 3 and name == "validate":  # the last epoch may count as completed or not
@@ -260,8 +259,7 @@ def test_resuming_on_another_text_names_its_setting(tmp_path: Path) -> None:
 
 def test_a_model_without_a_state_is_not_overwritten(corpus: Path, finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "run")
-    for name in (STATE, LOCK):
-        (tmp_path / "run" / name).unlink()
+    (tmp_path / "run" / STATE).unlink()
     before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(DataError, match=r"no state of a training to go on from"):
         train(plain(corpus), tmp_path / "run", device=CPU, quiet=True, resume=True)
@@ -274,7 +272,7 @@ def test_a_forced_recipe_may_change_training_but_not_the_model(corpus: Path, fin
     original = (run / "recipe.yaml").read_bytes()
     larger = toy_recipe(corpus, training={"epochs": 3})
     with pytest.raises(
-        DataError, match=r"cannot go on with this recipe, not even by --force: .* is \[.*\] but would be"
+        DataError, match=r"cannot go on with this recipe, not even by --force: .* of shape \[.*\] is only in"
     ):
         train(larger, run, device=CPU, quiet=True, resume=True, force=True)
     assert (run / "recipe.yaml").read_bytes() == original
@@ -461,8 +459,7 @@ def test_many_bad_updates_in_a_row_stop_the_run_and_keep_the_last_good_state(
         with pytest.raises(DataError, match=advice) as caught:
             train(recipe, run, device=CPU, quiet=True)
     assert "as in all of the last 5 updates" in str(caught.value)
-    machine = f"--device cpu --threads {torch.get_num_threads()}"
-    assert f"go on with: nmt train {run}/recipe.yaml --out {run} --resume {machine} --force" in str(caught.value)
+    assert "The last good state is kept; go on with --resume --force --set KEY=VALUE." in str(caught.value)
     good = load_tensors(tmp_path / "good" / WEIGHTS)
     assert all(torch.equal(value, good[name]) for name, value in load_tensors(run / WEIGHTS).items())
     train(recipe, run, device=CPU, quiet=True, resume=True)

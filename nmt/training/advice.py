@@ -15,6 +15,7 @@ import numpy as np
 
 from nmt.data.columns import Column
 from nmt.data.corpus import ParallelCorpus
+from nmt.data.filters import first_occurrences
 from nmt.data.locators import load_text
 from nmt.errors import DataError
 from nmt.recipe import DataConfig, Recipe
@@ -141,15 +142,15 @@ def duplicates_warning(data: DataConfig, train: ParallelCorpus) -> str | None:
         return None
     text, total = train.untagged, len(train)
     # Pairs with an empty side are left out anyway.
-    keys = (hash(pair) if all(pair) else hash((row,)) for row, pair in enumerate(text.pairs()))
-    _, first_rows, counts = np.unique(np.fromiter(keys, np.int64, total), return_index=True, return_counts=True)
-    repetitions = total - len(counts)
+    pairs = (pair if all(pair) else (str(row), "") for row, pair in enumerate(text.pairs()))
+    first = first_occurrences(pairs, total)
+    repetitions = total - int(np.count_nonzero(first))
     if repetitions < _NOTABLE_REPETITION * total:
         return None
-    row = int(first_rows[counts == counts.max()].min())
+    row = int(np.argmin(first))
     return (
-        f"Warning: {repetitions:,} ({repetitions / total:.0%}) of the {total:,} pairs of data.train repeat another (such as "
-        f"{_example(row, text.source[row])}, {counts.max():,} times). data.filters.duplicates=false keeps one of each."
+        f"Warning: {repetitions:,} ({repetitions / total:.0%}) of the {total:,} pairs of data.train repeat an earlier one (such as "
+        f"{_example(row, text.source[row])}). data.filters.duplicates=false keeps one of each."
     )
 
 

@@ -135,7 +135,7 @@ def test_repeated_pairs_are_counted_unless_a_filter_removes_them() -> None:
 
     pairs = [("a", "b"), ("a", "c"), ("yes", "ja"), ("", ""), ("", ""), ("yes", "ja"), ("d", "c"), ("yes", "ja")]
     assert warning(pairs) == (
-        "Warning: 2 (25%) of the 8 pairs of data.train repeat another (such as line 3: yes, 3 times). "
+        "Warning: 2 (25%) of the 8 pairs of data.train repeat an earlier one (such as line 6: yes). "
         "data.filters.duplicates=false keeps one of each."
     )
     assert warning(pairs, duplicates=False) is None

@@ -104,12 +104,11 @@ def plot(
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.cli.plot_request import read_request
-    from nmt.plotting.explorer import is_page
     from nmt.plotting.heatmap import plot_heatmaps
-    from nmt.plotting.style import file_format
+    from nmt.plotting.style import FORMATS, file_format
 
-    page = is_page(output)
-    kind = "html" if page else file_format(output)
+    kind = file_format(output, ("html", *FORMATS))
+    page = kind == "html"
     chooses_attention, chooses_rank = layer is not None or head is not None, n_best > 1 or rank is not None
     for_translations = target or reference or force or gold or posterior or compare or beam_size or chooses_rank
     refused = {

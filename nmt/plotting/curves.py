@@ -48,15 +48,13 @@ def read_curves(path: Path) -> Curves:
         DataError: the file cannot be read, or a line is not an entry of a log. The message gives its number.
     """
     entries = [entry for entry in _entries(path) if entry.get("best") or "note" not in entry]
-    latest = {kind: {entry["update"]: entry for entry in entries if entry["kind"] == kind} for kind in _KINDS}
-    valid = latest["valid"]
-    best = [update for update, entry in valid.items() if entry.get("best")]
+    train, valid = ({entry["update"]: entry for entry in entries if entry["kind"] == kind} for kind in _KINDS)
     scores = {_label(key, valid): _values(valid, key) for key in VALIDATION_SCORES}
     return Curves(
-        train=_values(latest["train"], "perplexity"),
+        train=_values(train, "perplexity"),
         valid=_values(valid, "perplexity"),
         scores={label: values for label, values in scores.items() if values},
-        best=max(best, default=None),
+        best=max((update for update, entry in valid.items() if entry.get("best")), default=None),
     )
 
 
@@ -117,34 +115,31 @@ def _values(entries: Mapping[int, Mapping[str, Any]], key: str) -> dict[int, flo
 def _draw(curves: Curves) -> Figure:
     panels = 1 + len(curves.scores)
     figure = Figure(figsize=(7.5, 0.8 + 2.6 * panels), layout="constrained", facecolor="white")
-    rows = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
-    _draw_perplexity(rows[0], curves)
-    for axes, (label, values) in zip(rows[1:], curves.scores.items(), strict=True):
+    perplexity, *others = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
+    _line(perplexity, curves.train, color=FAINT, marker="", label="training")
+    _line(perplexity, curves.valid, color=BLUE, marker="o", label="validation")
+    perplexity.set_yscale("log")
+    # Ticks at 1, 2, 5 times powers of ten, written as plain numbers.
+    perplexity.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    perplexity.yaxis.set_major_formatter("{x:,.10g}")
+    perplexity.yaxis.set_minor_formatter(NullFormatter())
+    perplexity.set_ylabel("perplexity")
+    draw_grid(perplexity)
+    if not curves.scores:
+        _mark_best(perplexity, curves.best, curves.valid)
+    perplexity.legend(frameon=False, fontsize=9)
+    for axes, (label, values) in zip(others, curves.scores.items(), strict=True):
         _line(axes, values, color=BLUE, marker="o", label="validation")
         axes.margins(y=0.2)
         axes.set_ylim(bottom=0)
         axes.set_ylabel(label)
         draw_grid(axes)
         _mark_best(axes, curves.best, values)
-    rows[-1].set_xlabel("update")
-    rows[-1].xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-    rows[-1].xaxis.set_major_formatter("{x:,.0f}")
+    lowest = [perplexity, *others][-1]
+    lowest.set_xlabel("update")
+    lowest.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    lowest.xaxis.set_major_formatter("{x:,.0f}")
     return figure
-
-
-def _draw_perplexity(axes: Axes, curves: Curves) -> None:
-    _line(axes, curves.train, color=FAINT, marker="", label="training")
-    _line(axes, curves.valid, color=BLUE, marker="o", label="validation")
-    axes.set_yscale("log")
-    # Ticks at 1, 2, 5 times powers of ten, written as plain numbers.
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter("{x:,.10g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_ylabel("perplexity")
-    draw_grid(axes)
-    if not curves.scores:
-        _mark_best(axes, curves.best, curves.valid)
-    axes.legend(frameon=False, fontsize=9)
 
 
 def _mark_best(axes: Axes, update: int | None, values: Mapping[int, float]) -> None:
@@ -153,14 +148,9 @@ def _mark_best(axes: Axes, update: int | None, values: Mapping[int, float]) -> N
         return
     axes.plot([update], [values[update]], marker="*", markersize=14, color=ORANGE, linestyle="", zorder=3)
     late = update > (min(values) + max(values)) / 2
+    (dx, side), text = (-10, "right") if late else (10, "left"), f"best {values[update]:.2f} at update {update:,}"
     axes.annotate(
-        f"best {values[update]:.2f} at update {update:,}",
-        (update, values[update]),
-        xytext=(-10 if late else 10, 8),
-        textcoords="offset points",
-        ha="right" if late else "left",
-        fontsize=9,
-        color=INK,
+        text, (update, values[update]), xytext=(dx, 8), textcoords="offset points", ha=side, fontsize=9, color=INK
     )
 
 

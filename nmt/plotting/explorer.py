@@ -14,18 +14,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nmt.alignment.links import GoldLinks, Links, check_within
 from nmt.alignment.weights import Alignment
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 
-SUFFIXES = (".html", ".htm")
 MOST_SENTENCES = 500
-_MOST_MODELS = 2
 _STYLES = ("shared.css", "style.css")
 _SCRIPTS = ("drawing.js", "placing.js", "pointing.js", "list.js", "script.js")
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
@@ -68,11 +65,6 @@ class Explored:
     gold: GoldLinks | None = None
 
 
-def is_page(path: Path) -> bool:
-    """Whether the suffix of a file is that of a page."""
-    return path.suffix.lower() in SUFFIXES
-
-
 def explorer_page(
     sentences: Sequence[Explored],
     models: Sequence[str],
@@ -90,22 +82,16 @@ def explorer_page(
 
     Raises:
         DataError: there are no sentences or too many, or gold links lie outside a sentence.
-        UsageError: there are more than two models.
     """
-    _check(sentences, models)
+    if not sentences:
+        raise DataError("There are no sentences to explore.")
+    if len(sentences) > MOST_SENTENCES:
+        count = f"{len(sentences):,}"
+        raise DataError(f"A page holds at most {MOST_SENTENCES} sentences, but there are {count}: choose some.")
     data = {
         "models": list(models),
         "languages": list(languages),
-        "sentences": [
-            {
-                "number": sentence.number,
-                "reference": sentence.reference,
-                "gold": gold and {"sure": sorted(gold.sure), "possible": sorted(gold.possible - gold.sure)},
-                "readings": [_reading(reading) for reading in sentence.readings],
-            }
-            for sentence in sentences
-            for gold in [sentence.gold]
-        ],
+        "sentences": [_sentence(sentence) for sentence in sentences],
     }
     return _fill(title, json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
 
@@ -113,20 +99,18 @@ def explorer_page(
 # --- what the page shows ----------------------------------------------------------------------------------------
 
 
-def _check(sentences: Sequence[Explored], models: Sequence[str]) -> None:
-    if not sentences:
-        raise DataError("There are no sentences to explore.")
-    if len(sentences) > MOST_SENTENCES:
-        raise DataError(
-            f"A page holds at most {MOST_SENTENCES} sentences, but there are {len(sentences):,}: choose some."
-        )
-    if not 1 <= len(models) <= _MOST_MODELS:
-        raise UsageError(f"A page shows one model or compares two, but was given {len(models)}.")
-    for sentence in sentences:
-        for reading in sentence.readings:
-            if sentence.gold:
-                size = len(reading.words.source), len(reading.words.target)
-                check_within(sentence.gold.possible, *size, f"Gold links, line {sentence.number}")
+def _sentence(sentence: Explored) -> dict[str, Any]:
+    """A sentence as JSON. Raises DataError if gold links lie outside it."""
+    gold = sentence.gold
+    for words in (reading.words for reading in sentence.readings):
+        if gold:
+            check_within(gold.possible, len(words.source), len(words.target), f"Gold links, line {sentence.number}")
+    return {
+        "number": sentence.number,
+        "reference": sentence.reference,
+        "gold": gold and {"sure": sorted(gold.sure), "possible": sorted(gold.possible - gold.sure)},
+        "readings": [_reading(reading) for reading in sentence.readings],
+    }
 
 
 def _reading(reading: Reading) -> dict[str, Any]:

@@ -15,17 +15,14 @@ BASE = "DejaVu Sans"
 """Ships with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew."""
 _UNFIT = ("cm", "STIXNon", "STIXSize", "Last Resort", "DejaVu Sans Display", "Noto Color Emoji", "Apple Color Emoji")
 """Fonts with wrong code points, and color fonts, which matplotlib cannot draw."""
-_ELLIPSIS_FROM = 100  # characters; the longest words of real languages stay whole
+_LONGEST = 100  # characters; the longest words of real languages stay whole
 _log = logging.getLogger(__name__)
 
 
 def label(word: str) -> str:
     """The drawable form of a word: control characters and lone surrogates become U+FFFD, a very long word is shortened."""
     clean = "".join("\ufffd" if unicodedata.category(char) in ("Cc", "Cs", "Cn") else char for char in word)
-    if len(clean) <= _ELLIPSIS_FROM:
-        return clean
-    half = _ELLIPSIS_FROM // 2
-    return f"{clean[:half]}…{clean[-half + 1 :]}"
+    return clean if len(clean) <= _LONGEST else f"{clean[: _LONGEST - 1]}…"
 
 
 def is_right_to_left(words: Iterable[str]) -> bool:

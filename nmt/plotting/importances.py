@@ -15,7 +15,7 @@ from nmt.plotting.explorer import page_file, writable
 from nmt.plotting.fonts import choose_families, label, text_width
 from nmt.plotting.style import BLUE, FAINT, FORMATS, INK, file_format, house_style, save
 from nmt.runtime.arguments import as_path, described
-from nmt.runtime.files import write_atomically
+from nmt.runtime.files import write_content
 
 _SMALLEST = 0.03  # smaller weights are drawn without their number
 _LEGEND = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
@@ -50,7 +50,7 @@ def plot_importances(
     if not listed or not all(text.weights.size for text in listed):
         raise DataError("There is nothing to draw: a text needs at least one word and one reading.")
     if file_format(output, ("html", *FORMATS)) == "html":
-        write_atomically(output, lambda beside: beside.write_text(importances_page(listed, title), encoding="utf-8"))
+        write_content(output, importances_page(listed, title))
     elif len(listed) > 1:
         raise UsageError(f"A picture shows one text, but there are {len(listed)}: write a .html.")
     else:

@@ -111,12 +111,7 @@ def render(figure: Figure, kind: str, *, dpi: float) -> Drawing:
 
 
 def save(figure: Figure, path: Path, *, dpi: float) -> Drawing:
-    """Write the figure in the format of the suffix; call it within `house_style`.
-
-    Raises:
-        UsageError: the suffix is unknown, or the resolution makes the picture too large or too small.
-        DataError: the file cannot be written.
-    """
+    """Write the figure in the format of the suffix; call it within `house_style`. Raises as `render` and `Drawing.save` do."""
     picture = render(figure, file_format(path), dpi=dpi)
     picture.save(path)
     return picture

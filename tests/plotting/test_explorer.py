@@ -12,7 +12,7 @@ import pytest
 
 from nmt.alignment.links import GoldLinks, argmax_links
 from nmt.alignment.weights import Alignment
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.plotting.explorer import MOST_SENTENCES, Explored, Reading, explorer_page
 
 HOSTILE = (
@@ -126,8 +126,6 @@ def test_what_cannot_be_a_page_is_said() -> None:
         explorer_page([], ["m"])
     with pytest.raises(DataError, match=f"at most {MOST_SENTENCES} sentences, but there are 501"):
         explorer_page([one] * 501, ["m"])
-    with pytest.raises(UsageError, match="was given 3"):
-        explorer_page([one], ["a", "b", "c"])
     outside = GoldLinks(frozenset({(0, 1)}), frozenset())
     with pytest.raises(DataError, match="line 1: the link 0-1 lies beyond"):
         explorer_page([Explored(1, (reading("a", "b"),), "b", outside)], ["m"])

@@ -1,8 +1,10 @@
 """Heatmaps, judged by the files they leave: pixels of PNG, text of SVG, bytes of all three formats."""
 
 import re
+from collections.abc import Callable
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import matplotlib
@@ -16,7 +18,7 @@ from nmt.alignment.links import GoldLinks
 from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
 from nmt.plotting import fonts, heatmap
-from nmt.plotting.heatmap import Heatmap, plot_alignment, plot_heatmaps
+from nmt.plotting.heatmap import Gold, Heatmap, plot_alignment, plot_heatmaps
 from nmt.plotting.style import house_style
 
 SOURCE = ("Ein", "Hund", "läuft", "über", "Gras")
@@ -46,39 +48,17 @@ def page_sizes(path: Path) -> list[tuple[float, float]]:
     return [(float(width), float(height)) for width, height in boxes]
 
 
-def orange(picture: np.ndarray) -> int:
-    red, green, blue = picture[..., 0], picture[..., 1], picture[..., 2]
-    return int(((red > 200) & (green < 150) & (blue < 60)).sum())
-
-
 # --- what is drawn ----------------------------------------------------------------------------------------------
 
 
-def test_rows_are_target_words_from_above_and_columns_source_words_from_the_left(tmp_path: Path) -> None:
-    plot_alignment(Alignment(np.array([[0.0, 0, 1], [1, 0, 0]]), ("x", "y", "z"), ("p", "q")), tmp_path / "a.png")
-    picture = pixels(tmp_path / "a.png")
-    picture = picture[:, : picture.shape[1] * 3 // 4]  # without the color bar
-    down, right = np.nonzero((abs(picture - [8, 38, 79]).sum(axis=-1)) < 12)
-    upper = down < (down.min() + down.max()) / 2
-    assert right[upper].min() > right[~upper].max() + 50  # a column lies between them
-    for part in (upper, ~upper):  # each a square
-        assert np.ptp(down[part]) == pytest.approx(np.ptp(right[part]), abs=2)
-        assert part.sum() > 0.8 * np.ptp(down[part]) ** 2
-
-
-def test_all_words_stand_in_the_svg_as_text_and_never_as_formulas(tmp_path: Path) -> None:
-    odd = ("$x_1$", "a<b&c", "Übergröße", "100%", "\\frac")
-    plot_alignment(random_alignment(odd), tmp_path / "a.svg", title="It costs $5 and $6")
+def test_words_stand_in_the_svg_as_text_and_never_as_formulas_or_control_characters(tmp_path: Path) -> None:
+    plain = ("$x_1$", "a<b&c", "Übergröße", "100%", "\\frac")
+    odd = ("a\x00b", "\x1b[0m", "\ud800", "", "x" * 5000)
+    plot_alignment(random_alignment(plain + odd), tmp_path / "a.svg", title="It costs $5 and $6")
     found = texts(tmp_path / "a.svg")
-    assert {*odd, *TARGET, "It costs $5 and $6", "attention weight"} <= set(found)
-
-
-def test_control_characters_neither_break_the_file_nor_the_drawing(tmp_path: Path) -> None:
-    plot_alignment(random_alignment(("a\x00b", "\x1b[0m", "\ud800", "", "x" * 5000)), tmp_path / "a.svg")
-    found = texts(tmp_path / "a.svg")
-    assert {"a\ufffdb", "\ufffd[0m"} <= set(found)
+    assert {*plain, "a\ufffdb", "\ufffd[0m", *TARGET, "It costs $5 and $6", "attention weight"} <= set(found)
     assert max(map(len, found)) == 100
-    plot_alignment(random_alignment(("a\x00b", "\x1b[0m", "\ud800", "", "x")), tmp_path / "a.png")
+    plot_alignment(random_alignment(odd), tmp_path / "a.png")
 
 
 def test_only_small_matrices_carry_their_weights(tmp_path: Path) -> None:
@@ -91,18 +71,19 @@ def test_only_small_matrices_carry_their_weights(tmp_path: Path) -> None:
         assert found.count("0.00") == 1  # on the color bar alone
 
 
-def test_gold_links_are_outlined_and_only_possible_ones_dashed(tmp_path: Path) -> None:
-    plot_alignment(random_alignment(), tmp_path / "plain.png")
-    plot_alignment(random_alignment(), tmp_path / "gold.png", gold=GOLD)
-    assert orange(pixels(tmp_path / "plain.png")) == 0
-    assert orange(pixels(tmp_path / "gold.png")) > 500
-    plot_alignment(random_alignment(), tmp_path / "gold.svg", gold=GOLD)
-    drawing = (tmp_path / "gold.svg").read_text()
-    assert drawing.count("stroke: #e8710a") == 3 + 2  # and the legend
-    assert drawing.count("stroke-dasharray: 4") == 1 + 1
-    assert {"sure link", "possible link"} <= set(texts(tmp_path / "gold.svg"))
-    plot_alignment(random_alignment(), tmp_path / "set.svg", gold={(0, 0)})
-    assert "stroke: #e8710a" in (tmp_path / "set.svg").read_text()
+@pytest.mark.parametrize(
+    ("gold", "sure", "possible"),
+    [(None, 0, 0), (set(), 0, 0), ({(0, 0)}, 1, 0), (GoldLinks(frozenset(), frozenset({(0, 0)})), 0, 1), (GOLD, 2, 1)],
+)
+def test_gold_links_are_outlined_dashed_if_only_possible_and_named(
+    tmp_path: Path, gold: Gold | None, sure: int, possible: int
+) -> None:
+    plot_alignment(random_alignment(), tmp_path / "a.svg", gold=gold)
+    drawing, marks = (tmp_path / "a.svg").read_text(), {"sure link": sure, "possible link": possible}
+    assert set(texts(tmp_path / "a.svg")) & set(marks) == {name for name, count in marks.items() if count}
+    legend = [bool(sure), bool(possible)]
+    assert drawing.count("stroke: #e8710a") == sure + possible + sum(legend)
+    assert drawing.count("stroke-dasharray: 4") == possible + legend[1]
 
 
 def test_gray_is_gray_and_runs_from_black_to_white(tmp_path: Path) -> None:
@@ -114,31 +95,16 @@ def test_gray_is_gray_and_runs_from_black_to_white(tmp_path: Path) -> None:
 
 
 def test_several_panels_share_a_figure(tmp_path: Path) -> None:
-    items = [random_alignment(), random_alignment(SOURCE[:2], TARGET[:1]), random_alignment(("only",), ("one",))]
-    plot_alignment(items, tmp_path / "a.svg", title=["(a)", "(b)", "(c)"], gold=[None, {(1, 0)}])
+    panels = [random_alignment(), random_alignment(SOURCE[:2], TARGET[:1]), random_alignment(("only",), ("one",))]
+    plot_alignment(panels, tmp_path / "a.svg", title=["(a)", "(b)", "(c)"], gold=[None, {(1, 0)}])
     found = texts(tmp_path / "a.svg")
     assert {"(a)", "(b)", "(c)", "only", "one"} <= set(found)
     assert found.count("A") == 2
     assert found.count("attention weight") == 1
-    with pytest.raises(ValueError, match="4 titles"):
-        plot_alignment(items, tmp_path / "a.svg", title=["1", "2", "3", "4"])
 
 
-def test_the_legend_names_the_marks_that_are_there_and_no_others(tmp_path: Path) -> None:
-    alignment, known = random_alignment(), {"sure link", "possible link"}
-    for item, names in [
-        (Heatmap(alignment), set()),
-        (Heatmap(alignment, gold=set()), set()),
-        (Heatmap(alignment, gold={(0, 0)}), {"sure link"}),
-        (Heatmap(alignment, gold=GoldLinks(frozenset(), frozenset({(0, 0)}))), {"possible link"}),
-        (Heatmap(alignment, gold=GOLD), known),
-    ]:
-        plot_heatmaps([[item]], tmp_path / "a.svg")
-        assert known & set(texts(tmp_path / "a.svg")) == names
-
-
-def darkest_by_row(path: Path) -> np.ndarray:
-    """Columns of pixels in the middle of what is darkest, from the top row of cells on."""
+def columns_by_row(path: Path) -> np.ndarray:
+    """Columns of pixels in the middle of the darkest cell of each of three rows, from above."""
     picture = pixels(path)
     picture = picture[:, : picture.shape[1] * 3 // 4]  # without the color bar
     down, right = np.nonzero((abs(picture - [8, 38, 79]).sum(axis=-1)) < 12)
@@ -149,14 +115,16 @@ def darkest_by_row(path: Path) -> np.ndarray:
 @pytest.mark.parametrize(
     ("source", "steps"),
     [
-        (("the", "dog", "sleeps"), [1, 1]),
-        (("הכלב", "ישן", "עכשיו"), [-1, -1]),
-        (("«", "الكلب", "ينام"), [-1, -1]),
+        (("the", "dog", "sleeps"), [-1, 1]),
+        (("הכלב", "ישן", "עכשיו"), [1, -1]),
+        (("«", "الكلب", "ينام"), [1, -1]),
     ],
 )
-def test_columns_run_as_the_source_is_read(source: tuple[str, ...], steps: list[int], tmp_path: Path) -> None:
-    plot_alignment(Alignment(np.eye(3), source, ("x", "y", "z")), tmp_path / "a.png")
-    assert np.sign(np.diff(darkest_by_row(tmp_path / "a.png"))).tolist() == steps
+def test_rows_are_target_words_and_columns_run_as_the_source_is_read(
+    source: tuple[str, ...], steps: list[int], tmp_path: Path
+) -> None:
+    plot_alignment(Alignment(np.eye(3)[[2, 0, 1]], source, ("x", "y", "z")), tmp_path / "a.png")
+    assert np.sign(np.diff(columns_by_row(tmp_path / "a.png"))).tolist() == steps
 
 
 # --- pages ------------------------------------------------------------------------------------------------------
@@ -175,17 +143,6 @@ def test_a_pdf_has_pages_as_large_as_what_is_on_them(tmp_path: Path) -> None:
     first = (tmp_path / "a.pdf").read_bytes()
     plot_heatmaps(pages, tmp_path / "a.pdf")
     assert (tmp_path / "a.pdf").read_bytes() == first
-
-
-def test_what_has_one_page_takes_no_more(tmp_path: Path) -> None:
-    page = [Heatmap(random_alignment())]
-    with pytest.raises(UsageError, match=r"has one page, but there are 2: write a \.pdf"):
-        plot_heatmaps([page, page], tmp_path / "a.png")
-    with pytest.raises(DataError, match="nothing to draw"):
-        plot_heatmaps([page, []], tmp_path / "a.pdf")
-    with pytest.raises(UsageError, match="100000"):
-        plot_heatmaps([page, page], tmp_path / "a.pdf", dpi=100000)
-    assert not list(tmp_path.iterdir())
 
 
 # --- legible at every size --------------------------------------------------------------------------------------
@@ -235,8 +192,8 @@ def test_panels_do_not_touch_each_other_or_the_bar(monkeypatch: pytest.MonkeyPat
     title = "a title that is a good deal longer than its matrix"
     plot_alignment([wide, long, long, wide], title=["", title, title, ""])
     *panels, bar = figures[0].axes
-    for one, other in combinations(panels, 2):
-        assert not heatmap._extent(one).overlaps(heatmap._extent(other))
+    for left, right in combinations(panels, 2):
+        assert not heatmap._extent(left).overlaps(heatmap._extent(right))
     # slanted words beside the bar may reach over it
     assert not any(heatmap._extent(bar).overlaps(panel.get_position()) for panel in panels[:2])
     assert not any(heatmap._extent(bar).overlaps(heatmap._extent(panel)) for panel in panels[2:])
@@ -259,22 +216,46 @@ def test_the_same_input_gives_the_same_bytes_whatever_the_users_settings(tmp_pat
     assert b"dc:date" not in first
 
 
-def test_impossible_requests_are_sentences(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nothing to draw"):
-        plot_alignment(Alignment(np.zeros((0, 2)), ("a", "b"), ()), tmp_path / "a.png")
-    with pytest.raises(DataError, match="nothing to draw"):
-        plot_alignment([], tmp_path / "a.png")
-    with pytest.raises(DataError, match=r"5-1 lies beyond .* 5 source and 6 target"):
-        plot_alignment(random_alignment(), tmp_path / "a.png", gold={(5, 1)})
-    with pytest.raises(DataError, match="Cannot write"):
-        plot_alignment(random_alignment(), Path(__file__) / "a.png")
-    with pytest.raises(UsageError, match="100000"):
-        plot_alignment(random_alignment(), tmp_path / "a.png", dpi=100000)
-    for name in ("a.jpg", "a", "a.png.gz", ".png"):
-        with pytest.raises(UsageError, match=r"\.png, \.pdf, \.svg"):
-            plot_alignment(random_alignment(), tmp_path / name)
-    with pytest.raises(UsageError, match="'sepia'"):
-        plot_alignment(random_alignment(), tmp_path / "a.png", style="sepia")  # type: ignore[arg-type] # refused
+PAGE = [Heatmap(random_alignment())]
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "complaint"),
+    [
+        (lambda path: plot_alignment(Alignment(np.zeros((0, 2)), ("a", "b"), ()), path), DataError, "nothing to draw"),
+        (lambda path: plot_alignment([], path), DataError, "nothing to draw"),
+        (
+            lambda path: plot_alignment(PAGE[0].alignment, path, gold={(5, 1)}),
+            DataError,
+            r"5-1 lies beyond .* 5 source",
+        ),
+        (lambda _path: plot_alignment(PAGE[0].alignment, f"{__file__}/a.png"), DataError, "Cannot write"),
+        (lambda path: plot_alignment(PAGE[0].alignment, path, dpi=100000), UsageError, "100000"),
+        (lambda path: plot_alignment(PAGE[0].alignment, path, style=cast(Any, "sepia")), UsageError, "'sepia'"),
+        (lambda path: plot_alignment(PAGE[0].alignment, path.with_suffix(".jpg")), UsageError, r"\.png, \.pdf, \.svg"),
+        (lambda path: plot_alignment(PAGE[0].alignment, path.parent / ".png"), UsageError, r"\.png, \.pdf, \.svg"),
+        (lambda path: plot_alignment(PAGE[0].alignment, path, title=["1", "2"]), ValueError, "2 titles"),
+        (
+            lambda path: plot_alignment(PAGE[0].alignment, path, font=__file__),
+            DataError,
+            r"test_heatmap\.py is not a font",
+        ),
+        (
+            lambda path: plot_alignment(PAGE[0].alignment, path, font="no.otf"),
+            DataError,
+            r"Cannot read the font no\.otf",
+        ),
+        (lambda path: plot_heatmaps([PAGE, PAGE], path), UsageError, r"has one page, but there are 2: write a \.pdf"),
+        (lambda path: plot_heatmaps([PAGE, []], path.with_suffix(".pdf")), DataError, "nothing to draw"),
+        (lambda path: plot_heatmaps([PAGE] * 2, path.with_suffix(".pdf"), dpi=100000), UsageError, "100000"),
+    ],
+)
+def test_impossible_requests_are_one_message(
+    tmp_path: Path, draw: Callable[[Path], object], error: type[Exception], complaint: str
+) -> None:
+    with pytest.raises(error, match=complaint):
+        draw(tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())
 
 
 # --- fonts ------------------------------------------------------------------------------------------------------
@@ -322,17 +303,9 @@ def test_a_font_file_goes_before_all_others(tmp_path: Path, caplog: pytest.LogCa
     plot_alignment(words, tmp_path / "usual.png")
     assert (tmp_path / "given.png").read_bytes() != (tmp_path / "usual.png").read_bytes()
     assert not caplog.records  # the base font fills in
-    (tmp_path / "a.ttf").write_text("no font")
-    with pytest.raises(DataError, match=r"a\.ttf is not a font"):
-        plot_alignment(words, tmp_path / "a.png", font=tmp_path / "a.ttf")
-    with pytest.raises(DataError, match=r"Cannot read the font .*none\.otf"):
-        plot_alignment(words, tmp_path / "a.png", font=tmp_path / "none.otf")
 
 
 def test_width_of_text_grows_with_its_size_and_leaves_room_for_wide_characters() -> None:
-    narrow, wide = (fonts.text_width(text, 10, [fonts.BASE]) for text in ("ill", "MMM"))
-    assert 0 < narrow < wide
-    assert fonts.text_width("MMM", 20, [fonts.BASE]) == pytest.approx(2 * wide)
-    assert fonts.text_width("", 10, [fonts.BASE]) == 0
+    assert fonts.text_width("MMM", 20, [fonts.BASE]) == pytest.approx(2 * fonts.text_width("MMM", 10, [fonts.BASE]))
     with house_style([fonts.BASE]):
         assert fonts.text_width("彼读", 10, [fonts.BASE]) >= 20  # an em each

@@ -5,7 +5,7 @@ const LEAST = 0.01; // a ribbon below it would be a hair
 const NUMBERED_UP_TO = 12; // words; in larger matrices figures in the cells are noise
 const HINT = "Point at a word or a ribbon, or tap it to keep it.";
 const SIDES = ["source", "target"];
-const OTHER = { source: "target", target: "source" };
+const OPPOSITE = { source: "target", target: "source" };
 
 function make(tag, attributes = {}, ...children) {
   const element = tag === "svg" || tag === "path" ? document.createElementNS(SVG, tag) : document.createElement(tag);
@@ -62,7 +62,7 @@ function drawRibbons(view) {
       if (thousandths >= 1000 * LEAST) ribbons.push(drawRibbon(source, target, thousandths / 1000));
     }),
   );
-  ribbons.sort((one, other) => one.weight - other.weight); // the strongest lie on top
+  ribbons.sort((first, second) => first.weight - second.weight); // the strongest lie on top
   for (const kind of ["possible", "sure"]) {
     for (const [source, target] of view.gold?.[kind] ?? []) ribbons.push({ ...drawRibbon(source, target, 0), kind });
   }
@@ -86,22 +86,21 @@ function drawTable(view, languages) {
   const head = source.map((text, at) =>
     make("th", { scope: "col", "data-source": at }, make("span", { dir: "auto" }, text)),
   );
-  const rows = target.map((text, at) =>
-    make("tr", {}, drawLabel(text, at, languages[1]), ...source.map((_, from) => drawCell(view, from, at))),
-  );
+  const language = languages[1] && { lang: languages[1] };
+  const rows = target.map((text, at) => {
+    const label = make("th", { scope: "row", dir: "auto", title: text, "data-target": at, ...language }, text);
+    return make("tr", {}, label, ...source.map((_, from) => drawCell(view, from, at)));
+  });
   const caption = make(
     "caption",
     { class: "unseen" },
     "Weight of each source word (column) for each target word (row)",
   );
-  const parts = [
-    caption,
-    make("thead", {}, make("tr", {}, make("th", { "aria-hidden": "true" }), ...head)),
-    make("tbody", {}, ...rows),
-  ];
-  if (languages[0]) parts[1].lang = languages[0];
+  const header = make("thead", {}, make("tr", {}, make("th", { "aria-hidden": "true" }), ...head));
+  if (languages[0]) header.lang = languages[0];
   // Columns run the way the source is read; the caption is ours and must not decide it.
-  const table = make("table", { class: many ? "many" : "", dir: directionOf(source) }, ...parts);
+  const direction = { class: many ? "many" : "", dir: directionOf(source) };
+  const table = make("table", direction, caption, header, make("tbody", {}, ...rows));
   view.cells = rows.map((row) => [...row.querySelectorAll("td")]);
   return table;
 }
@@ -114,14 +113,6 @@ function drawMatrix(view, gold, linked) {
   if (gold) entries.push("orange: gold link, dashed if only possible");
   const key = make("p", { class: "key" }, ...entries.map((text) => make("span", {}, text)));
   return make("div", { class: "matrix" }, scroll, key);
-}
-
-function drawLabel(text, at, language) {
-  return make(
-    "th",
-    { scope: "row", dir: "auto", title: text, "data-target": at, ...(language && { lang: language }) },
-    text,
-  );
 }
 
 function drawCell(view, source, target) {
@@ -153,18 +144,13 @@ function directionOf(texts) {
 
 /** The partners of a word by weight, in words. */
 function describe(view, side, at) {
-  const partners = partnersOf(view, side, at)
-    .filter(({ weight }) => weight >= 0.005)
-    .slice(0, 5);
-  return partners.map(({ at: other, weight }) => `${view.units[OTHER[side]][other]} ${weight.toFixed(2)}`).join(", ");
-}
-
-function partnersOf(view, side, at) {
-  const partners = view.units[OTHER[side]].map((_, other) => {
-    const [source, target] = side === "source" ? [at, other] : [other, at];
-    return { at: other, weight: weightOf(view, source, target) };
+  const partners = view.units[OPPOSITE[side]].map((text, partner) => {
+    const [source, target] = side === "source" ? [at, partner] : [partner, at];
+    return { text, weight: weightOf(view, source, target) };
   });
-  return partners.sort((one, other) => other.weight - one.weight);
+  partners.sort((first, second) => second.weight - first.weight);
+  const strongest = partners.filter(({ weight }) => weight >= 0.005).slice(0, 5);
+  return strongest.map(({ text, weight }) => `${text} ${weight.toFixed(2)}`).join(", ");
 }
 
 function applyThreshold(view, threshold) {
@@ -189,7 +175,7 @@ function highlight(view, focus) {
 }
 
 function tint(view, word, side, at, focus) {
-  const partner = focus?.[OTHER[side]];
+  const partner = focus?.[OPPOSITE[side]];
   const alone = partner !== undefined && focus[side] === undefined;
   const weight = alone ? (side === "source" ? weightOf(view, at, partner) : weightOf(view, partner, at)) : 0;
   word.style.setProperty("--weight", weight);

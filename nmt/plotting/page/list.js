@@ -1,25 +1,20 @@
 // The list of sentences: what it is sorted by, and which of them match the search.
 
 function sortings() {
-  const figures = Object.keys(FIGURES).filter((key) =>
-    data.sentences.some(({ readings }) => readings[0].figures[key] != null),
-  );
-  const plain = figures.map((key) => ({
-    key,
-    name: FIGURES[key].name,
-    value: ({ readings }) => readings[0].figures[key],
-  }));
-  const compared = figures.map((key) => ({
-    key,
-    name: `${FIGURES[key].name}, second minus first`,
-    value: ({ readings: [one, two] }) => difference(two.figures[key], one.figures[key]),
-  }));
-  const shown = data.models.length > 1 ? [...plain, ...compared.filter(({ key }) => key !== "length")] : plain;
-  return [{ key: null, name: "line", value: ({ number }) => number }, ...shown];
+  const choices = [{ key: null, name: "line", value: ({ number }) => number }];
+  for (const [key, { name }] of Object.entries(FIGURES)) {
+    if (data.sentences.every(({ readings }) => readings[0].figures[key] == null)) continue;
+    choices.push({ key, name, value: ({ readings }) => readings[0].figures[key] });
+    if (data.models.length > 1 && key !== "length") {
+      choices.push({ key, name: `${name}, second minus first`, value: ({ readings }) => difference(readings, key) });
+    }
+  }
+  return choices;
 }
 
-function difference(one, other) {
-  return one == null || other == null ? null : one - other;
+function difference([first, second], key) {
+  const isKnown = first.figures[key] != null && second.figures[key] != null;
+  return isKnown ? second.figures[key] - first.figures[key] : null;
 }
 
 /** The sentences that match the search, in the chosen order; those without the figure come last either way. */
@@ -29,7 +24,7 @@ function fillList() {
   const rank = (at) => direction * (value(data.sentences[at]) ?? direction * Infinity);
   const wanted = searchable(element("search").value.trim());
   const matches = data.sentences.map((_, at) => at).filter((at) => textOf(data.sentences[at]).includes(wanted));
-  state.order = matches.sort((one, other) => rank(one) - rank(other) || one - other);
+  state.order = matches.sort((first, second) => rank(first) - rank(second) || first - second);
   element("nothing").hidden = state.order.length > 0;
   element("direction").textContent = state.upwards ? "↑" : "↓";
   const figureOf = (sentence) => (key && value(sentence) != null ? FIGURES[key].write(value(sentence)) : "");

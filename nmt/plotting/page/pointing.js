@@ -4,13 +4,13 @@ const shown = { views: [], pinned: null };
 
 /** The other model's view follows where it shows the same words. */
 function point(view, focus) {
-  for (const other of shown.views) highlight(other, other === view ? focus : shared(view, other, focus));
+  for (const shownView of shown.views) highlight(shownView, shownView === view ? focus : shared(view, shownView, focus));
 }
 
-function shared(view, other, focus) {
+function shared(view, second, focus) {
   if (focus === null) return null;
   const kept = SIDES.filter(
-    (side) => focus[side] !== undefined && String(view.units[side]) === String(other.units[side]),
+    (side) => focus[side] !== undefined && String(view.units[side]) === String(second.units[side]),
   );
   return kept.length ? Object.fromEntries(kept.map((side) => [side, focus[side]])) : null;
 }

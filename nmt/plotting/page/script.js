@@ -46,10 +46,10 @@ function showPlace() {
   const shown = list.children[place];
   shown?.firstChild.setAttribute("aria-current", "true");
   // Only the list may scroll: on a phone it lies below the figure, which must stay in sight.
-  if (shown) list.scrollTop = Math.min(Math.max(list.scrollTop, endOf(shown) - list.clientHeight), shown.offsetTop);
+  if (!shown) return;
+  const { offsetTop, offsetHeight } = shown;
+  list.scrollTop = Math.min(Math.max(list.scrollTop, offsetTop + offsetHeight - list.clientHeight), offsetTop);
 }
-
-const endOf = ({ offsetTop, offsetHeight }) => offsetTop + offsetHeight;
 
 function showReading(reading, model) {
   const units = reading[state.unit] ?? reading.words;

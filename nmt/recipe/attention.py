@@ -4,25 +4,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import model_validator
 
-from nmt.recipe.section import (
-    BY_KIND,
-    Heads,
-    Ratio,
-    Section,
-    Width,
-    complete,
-    default_kind,
-    derived,
-    next_multiple,
-)
+from nmt.recipe.section import BY_KIND, Heads, Ratio, Section, Width, default_kind
 
 
 class AdditiveScoreConfig(Section):
     """v_a^T tanh(W_a s + U_a h_j) (Bahdanau et al. 2015, A.1.2)."""
 
     kind: Literal["additive"] = "additive"
-    size: Width = derived(256)
-    """Width of the hidden layer, n' in the paper; the heads share it. By default 256, or the next multiple of `heads`."""
+    size: Width = 256
+    """Width of the hidden layer, n' in the paper; the heads share it."""
     coverage: bool = False
     """Let the score see the total weight of each source position so far (Tu et al. 2016)."""
 
@@ -43,7 +33,7 @@ class ConcatScoreConfig(Section):
     """v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, 3.1)."""
 
     kind: Literal["concat"] = "concat"
-    size: Width = derived(256)
+    size: Width = 256
     """As in the additive score; rows of W_a."""
     coverage: bool = False
     """As in the additive score."""
@@ -104,13 +94,6 @@ class AttentionConfig(Section):
     window: WindowConfig = GlobalWindowConfig()
     heads: Heads = 1
     """Number of attention heads; each uses its own part of the projected state and annotations (Vaswani et al. 2017, 3.2.2)."""
-
-    @model_validator(mode="after")
-    def _follow(self) -> Self:
-        if self.score.kind in ("additive", "concat"):
-            size = next_multiple(self.score.size, self.heads)
-            self.__dict__["score"] = complete(self.score, size=size)
-        return self
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

@@ -1,17 +1,9 @@
 """The recipe's settings of text: corpora, filters, subwords."""
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import (
-    ConfigDict,
-    Discriminator,
-    Field,
-    SerializerFunctionWrapHandler,
-    Tag,
-    model_serializer,
-    model_validator,
-)
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from nmt.recipe.section import Positive, Ratio, Section, Share, Size, short_form
 from nmt.runtime.wording import listed
@@ -58,12 +50,6 @@ class TextConfig(Section):
     """Language code of its source side. Default: data.source."""
     target: _Language | None = Field(None, alias="to")
     """Language code of its target side. Default: data.target."""
-
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out languages that are not said, as in recipes of one pair of languages."""
-        tree: dict[str, Any] = serialize(self)
-        return {key: value for key, value in tree.items() if value is not None or key not in ("from", "to")}
 
 
 class CorpusConfig(TextConfig):
@@ -206,12 +192,6 @@ class DataConfig(Section):
                         f"{listed(self.targets)} alone: leave {text.corpus} out, or train on this language too"
                     )
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_nulls(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the temperature if it is null, as in recipes of one corpus."""
-        tree: dict[str, Any] = serialize(self)
-        return {key: value for key, value in tree.items() if value is not None or key != "temperature"}
 
 
 def text_name(text: HeldOutText | None) -> str:

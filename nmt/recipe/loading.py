@@ -14,7 +14,7 @@ from nmt.recipe.data import DataConfig, FiltersConfig
 from nmt.recipe.messages import describe_errors, name_type
 from nmt.recipe.schema import Recipe
 from nmt.recipe.section import SectionT
-from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
+from nmt.recipe.shipped import find_recipe
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 from nmt.runtime.arguments import as_path
 
@@ -48,12 +48,9 @@ def load_recipe(
     for override in [overrides] if isinstance(overrides, str) else overrides:
         _set(tree, override)
     if based and "data" not in tree:
-        title = next((title for title, shipped in shipped_recipes().items() if shipped.samefile(path)), None)
-        if title is None:
-            raise UsageError(f"{path}: 'data' is missing: say which text to train on, as in data: {EXAMPLE_DATA}.")
         raise UsageError(
-            f"The recipe '{title}' is for text of your own: write the lines 'base: {title}', 'name: mine' and "
-            f"'data: {EXAMPLE_DATA}' into a file mine.yaml, and train that."
+            f"{path}: 'data' is missing: say which text to train on. Write the lines 'base: {name}', 'name: mine' and "
+            f"'data: {EXAMPLE_DATA}' into a file of your own, and train that."
         )
     if path.name == "recipe.yaml" and path.with_name("source.model").exists():  # in a model folder
         _complete(tree)
@@ -158,7 +155,7 @@ def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
     if not isinstance(base, str):
         raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {name_type(base)}.")
     beside = path.parent / base
-    inherited = _read_tree(beside if is_file(beside) else find_recipe(base), (*readers, path.resolve()))
+    inherited = _read_tree(beside if beside.is_file() else find_recipe(base), (*readers, path.resolve()))
     inherited.pop("reported", None)  # scores of the base's model
     return _merged(inherited, tree)
 
@@ -227,10 +224,6 @@ def _validated(kind: type[SectionT], tree: Mapping[str, Any], where: str, *, wit
         return kind.model_validate_json(json.dumps(tree, ensure_ascii=False).encode())
     except ValidationError as error:
         raise UsageError(f"{where}: {describe_errors(error.errors(), within)}") from None
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"{where}: {error.object[max(error.start - 20, 0) : error.end]!r} has a lone surrogate, which is not a character: remove it."
-        ) from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}: {error}.") from None
 
@@ -242,18 +235,11 @@ def dump_recipe(recipe: Recipe) -> str:
 
 def changed_keys(recipe: Recipe, path: Path) -> list[str]:
     """The dotted keys whose values differ from those of the recipe in a file, without what others reported and why."""
-    one, other = (
-        json.loads(item.model_dump_json(exclude={"reported", "chosen"})) for item in (recipe, load_recipe(path))
+    ours, theirs = (
+        dict(leaves(json.loads(version.model_dump_json(exclude={"reported", "chosen"}))))
+        for version in (recipe, load_recipe(path))
     )
-    return _differences(one, other)
-
-
-def _differences(one: Any, other: Any, at: str = "") -> list[str]:
-    """The dotted keys at which two trees differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys = [*one, *(key for key in other if key not in one)]
-        return [path for key in keys for path in _differences(one.get(key), other.get(key), f"{at}.{key}".lstrip("."))]
-    return [] if one == other else [at]
+    return [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Error messages for invalid recipes, with the dotted path of each key."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import Any
 
 from nmt.recipe.schema import Recipe
@@ -27,7 +28,9 @@ def _sentence(error: Any) -> str:
     path = ".".join(map(str, keys))
     match error["type"]:
         case "extra_forbidden":
-            known = list(_follow(error["loc"][:-1])[1].get("properties", {}))
+            known = list(
+                dict.fromkeys(key for node in _follow(error["loc"][:-1])[1] for key in node.get("properties", ()))
+            )
             otherwise = f". Known keys: {', '.join(known)}." if known else "."
             return f"unknown key '{path}'" + did_you_mean(str(keys[-1]), known, otherwise, cutoff=_CUTOFF)
         case "missing":
@@ -63,32 +66,29 @@ def name_type(value: object) -> str:
     return names.get(type(value), "nothing")
 
 
-def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], Any]:
-    """Follow a location through the schema; returns the keys without tags of unions, and the schema there."""
-    schema: Any = Recipe.model_json_schema()
-    path: list[int | str] = []
-    node, definitions = schema, schema["$defs"]
-    for part in location:
-        node = _resolve(node, definitions)
-        tagged = node.get("discriminator", {}).get("mapping", {})
-        if part in tagged:
-            node = {"$ref": tagged[part]}
-        elif "oneOf" in node and not tagged:  # a locator or a mixture, by their types
-            node = next(case for case in node["oneOf"] if (case["type"] == "array") == (part == "mixture"))
-        elif isinstance(part, int):
-            path.append(part)
-            node = node.get("items", {})
-        else:
-            path.append(part)
-            node = node.get("properties", {}).get(part, {})
-    return path, _resolve(node, definitions)
+def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], list[Any]]:
+    """Follow a location through the schema; returns the keys without tags of unions, and the schemas that may stand there."""
+    schema = Recipe.model_json_schema()
 
-
-def _resolve(node: Any, definitions: Any) -> Any:
-    """Resolve references, and sections that may be null or a short form."""
-    while "$ref" in node or "anyOf" in node:
+    def cases(node: Any) -> Iterator[Any]:
+        """What a reference or a union stands for."""
         if "$ref" in node:
-            node = definitions[node["$ref"].rsplit("/", 1)[-1]]
-        else:
-            node = next((case for case in node["anyOf"] if "$ref" in case), node["anyOf"][0])
-    return node
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        for case in node.get("anyOf", node.get("oneOf", ())):
+            yield from cases(case)
+        yield node
+
+    path: list[int | str] = []
+    nodes: list[Any] = [schema]
+    for part in location:
+        kinds = [node.get("properties", {}).get("kind", {}) for node in nodes]
+        tagged = [part == kind.get("const") or part in kind.get("enum", ()) for kind in kinds]
+        if len(nodes) > 1 and any(tagged):
+            nodes = list(compress(nodes, tagged))
+        elif part not in ("locator", "mixture"):
+            path.append(part)
+            below = [
+                node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part) for node in nodes
+            ]
+            nodes = [case for node in filter(None, below) for case in cases(node)]
+    return path, nodes

@@ -1,6 +1,5 @@
 """The recipe's settings of recurrent models: the encoder-decoders of both papers."""
 
-import math
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -8,7 +7,6 @@ from pydantic import Field, model_validator
 from nmt.recipe.attention import AttentionConfig
 from nmt.recipe.section import (
     BY_KIND,
-    WIDEST,
     Fraction,
     Layers,
     Positive,
@@ -18,7 +16,6 @@ from nmt.recipe.section import (
     complete,
     default_kind,
     derived,
-    next_multiple,
     short_form,
 )
 
@@ -32,7 +29,7 @@ class EncoderConfig(Section):
     """`gru` has r * (U s), as cuDNN does; `gru-reset-before` has U (r * s), as Bahdanau et al. (2015, A.1.1) do, and is slower."""
     hidden: Width = derived(256)
     """Width of one direction; with both directions, annotations are twice as wide. By default 256, or the width that makes
-    annotations as wide as `decoder.hidden` if that is set; rounded up to what `attention.heads` divides."""
+    annotations as wide as `decoder.hidden` if that is set."""
     layers: Layers = 1
     direction: Literal["both", "forward", "reversed"] = "both"
     """Direction of reading: both (Bahdanau et al. 2015), left to right, or right to left, which is the source reversal of
@@ -216,39 +213,64 @@ class RecurrentModelConfig(Section):
 
     def _stacks(self) -> tuple[EncoderConfig, DecoderConfig]:
         """Encoder and decoder, with the settings that one determines for the other."""
-        encoder, decoder, heads = self.encoder, self.decoder, self.attention.heads
+        encoder, decoder = self.encoder, self.decoder
         decoder = complete(decoder, bridge="final" if encoder.direction == "forward" else "backward")
         if decoder.bridge == "copy":
             encoder = complete(encoder, cell=decoder.cell, layers=decoder.layers)
             decoder = complete(decoder, cell=encoder.cell, layers=encoder.layers)
-        width = decoder.hidden if "hidden" in decoder.model_fields_set else encoder.annotation
-        width = next_multiple(width, math.lcm(heads, encoder.directions))
-        encoder = complete(encoder, hidden=width // encoder.directions)
-        return encoder, complete(decoder, hidden=min(encoder.annotation, WIDEST - WIDEST % heads))
+        if "hidden" in decoder.model_fields_set:
+            encoder = complete(encoder, hidden=-(-decoder.hidden // encoder.directions))
+        return encoder, complete(decoder, hidden=encoder.annotation)
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
-        self._need_divisible_widths()
-        if self.lexical:
-            self._need_lexical_attention()
-        if self.attention.score.kind == "dot":
-            self._need_equal_widths("attention.score", "dot", remedy=": change one or use score: general")
-        if self.decoder.bridge == "copy":
-            self._need_equal_stacks()
-            self._need_equal_widths("decoder.bridge", "copy", remedy=": change one or use another bridge")
-        if self.decoder.bridge == "backward" and self.encoder.direction == "forward":
+    def _possible_attention(self) -> Self:
+        attention = self.attention
+        for side, width in {"annotations": self.encoder.annotation, "decoder.hidden": self.decoder.hidden}.items():
+            if width % attention.heads:
+                raise ValueError(
+                    f"attention.heads must divide the width of {side}, but they are {attention.heads} and {width}: change one"
+                )
+        if self.lexical and attention.score.kind in ("none", "dot"):
+            raise ValueError(
+                f"lexical attends to tokens beside states, which attention.score {attention.score.kind} cannot: "
+                "use another score or leave lexical out"
+            )
+        if self.lexical and attention.heads > 1:
+            raise ValueError(
+                f"lexical reads the weights of one attention, but attention.heads is {attention.heads}: leave one out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _possible_stacks(self) -> Self:
+        encoder, decoder = self.encoder, self.decoder
+        annotation = "2 x encoder.hidden" if encoder.directions == 2 else "encoder.hidden"
+        for key in ("cell", "layers"):
+            ours, theirs = getattr(decoder, key), getattr(encoder, key)
+            if decoder.bridge == "copy" and ours != theirs:
+                raise ValueError(
+                    f"decoder.bridge copy needs decoder.{key} = encoder.{key}, but they are {ours} and {theirs}: "
+                    "make them equal or use another bridge"
+                )
+        for key, value in (("attention.score", self.attention.score.kind), ("decoder.bridge", decoder.bridge)):
+            if value in ("dot", "copy") and decoder.hidden != encoder.annotation:
+                raise ValueError(
+                    f"{key} {value} needs decoder.hidden = {annotation}, but they are {decoder.hidden} and "
+                    f"{encoder.annotation}: change one or use another {key}"
+                )
+        if decoder.bridge == "backward" and encoder.direction == "forward":
             raise ValueError(
                 "decoder.bridge backward needs an encoder that reads backwards: "
                 "use bridge: final, or encoder.direction both"
             )
-        if self.decoder.readout.kind == "state" and self.decoder.readout.size != self.decoder.hidden:
+        if decoder.readout.kind == "state" and decoder.readout.size != decoder.hidden:
             raise ValueError(
                 "decoder.readout state is the decoder state, so its size is decoder.hidden, but they are "
-                f"{self.decoder.readout.size} and {self.decoder.hidden}: leave decoder.readout.size out"
+                f"{decoder.readout.size} and {decoder.hidden}: leave decoder.readout.size out"
             )
-        if self.tie != "none" and self.decoder.readout.size != self.embedding:
+        if self.tie != "none" and decoder.readout.size != self.embedding:
             raise ValueError(
-                f"embedding and decoder.readout.size are {self.embedding} and {self.decoder.readout.size}, so the output "
+                f"embedding and decoder.readout.size are {self.embedding} and {decoder.readout.size}, so the output "
                 "layer cannot share its weights with the embeddings: make them equal or set tie: none"
             )
         return self
@@ -281,55 +303,3 @@ class RecurrentModelConfig(Section):
     def annotation(self) -> int:
         """Width of an annotation, with the embedded token if it is lexical."""
         return self.encoder.annotation + (self.embedding if self.lexical else 0)
-
-    def _need_lexical_attention(self) -> None:
-        """Check that contexts are sums of annotations, and annotations need not be as wide as states."""
-        score, heads = self.attention.score.kind, self.attention.heads
-        if score in ("none", "dot"):
-            raise ValueError(
-                f"lexical attends to tokens beside states, which attention.score {score} cannot: "
-                "use another score or leave lexical out"
-            )
-        if heads > 1:
-            raise ValueError(
-                f"lexical reads the weights of one attention, but attention.heads is {heads}: leave one out"
-            )
-
-    def _need_equal_stacks(self) -> None:
-        """Check that both sides have the same cell and layers, as the bridge `copy` needs."""
-        for key in ("cell", "layers"):
-            ours, theirs = getattr(self.decoder, key), getattr(self.encoder, key)
-            if ours != theirs:
-                raise ValueError(
-                    f"decoder.bridge copy needs decoder.{key} = encoder.{key}, but they are {ours} and {theirs}: "
-                    "make them equal or use another bridge"
-                )
-
-    def _need_equal_widths(self, key: str, value: str, *, remedy: str) -> None:
-        """Check that decoder states are as wide as annotations."""
-        hidden, annotation, directions = self.decoder.hidden, self.encoder.annotation, self.encoder.directions
-        sides = "2 x encoder.hidden" if directions == 2 else "encoder.hidden"
-        if hidden % directions:
-            raise ValueError(
-                f"{key} {value} needs an even decoder.hidden, because annotations of both directions are as wide as it, "
-                f"but it is {hidden}{remedy}"
-            )
-        if annotation > WIDEST:
-            raise ValueError(
-                f"{key} {value} needs decoder.hidden = {sides}, which is {annotation}, more than the {WIDEST} it can be"
-                f"{remedy}"
-            )
-        if hidden != annotation:
-            raise ValueError(
-                f"{key} {value} needs decoder.hidden = {sides}, but they are {hidden} and {annotation}{remedy}"
-            )
-
-    def _need_divisible_widths(self) -> None:
-        heads, encoder, decoder = self.attention.heads, self.encoder, self.decoder
-        widths = {
-            "2 x encoder.hidden" if encoder.directions == 2 else "encoder.hidden": encoder.annotation,
-            "decoder.hidden": decoder.hidden,
-        }
-        for side, width in widths.items():
-            if width % heads:
-                raise ValueError(f"attention.heads must divide {side}, but they are {heads} and {width}: change one")

@@ -5,7 +5,7 @@ Defaults of some settings follow from others. Values that contradict each other 
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from nmt.recipe.choosing import AUTO
 from nmt.recipe.data import DataConfig, SubwordsConfig
@@ -43,14 +43,6 @@ class Recipe(Section):
     chosen: tuple[Chosen, ...] = ()
     """Which settings followed from the text, and why. A recipe file says `chosen: auto` to have all that it leaves open chosen."""
 
-    @model_serializer(mode="wrap")
-    def _without_empty(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out `chosen` if nothing was, as in recipes that say everything themselves."""
-        tree: dict[str, Any] = serialize(self)
-        if not self.chosen:
-            tree.pop("chosen", None)
-        return tree
-
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.model.tie == "all" and not self.subwords.joint:
@@ -61,10 +53,6 @@ class Recipe(Section):
                 "training.pretrained.subwords: same uses the subwords of the pretrained model, but subwords.source_model names "
                 "a file: set training.pretrained.subwords: new or leave the file out"
             )
-        self._possible_guidance()
-        return self
-
-    def _possible_guidance(self) -> None:
         guided = self.training.guided_alignment
         if guided is not None and not self.model.has_attention:
             raise ValueError(
@@ -82,6 +70,7 @@ class Recipe(Section):
                 f"training.guided_alignment.links: gold needs a corpus that has links, sample:train, but data.train is "
                 f"{train}: name a file of links"
             )
+        return self
 
 
 def recipe_schema() -> dict[str, Any]:

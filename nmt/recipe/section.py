@@ -79,8 +79,3 @@ def short_form(kind: type | UnionType, *keys: str, schema: Any = PydanticUndefin
 
 
 BY_KIND = Field(discriminator="kind")
-
-
-def next_multiple(number: int, of: int) -> int:
-    """Round a number up to a multiple of another."""
-    return -(-number // of) * of

@@ -9,29 +9,16 @@ from nmt.runtime.wording import nearest
 
 def find_recipe(name: str) -> Path:
     """The file of a recipe, given by path or shipped name (`quickstart`, `multi30k-en-de/bahdanau`). Raises UsageError."""
-    if is_file(Path(name)):
+    if Path(name).is_file():
         return Path(name)
     shipped = shipped_recipes()
     stem = name.removesuffix(".yaml").removeprefix("recipes/")
     if stem in shipped:
         return shipped[stem]
-    spellings: dict[str, list[str]] = {}
-    for recipe in sorted(shipped):
-        for spelling in {recipe, recipe.rpartition("/")[2]}:
-            spellings.setdefault(spelling, []).append(recipe)
-    guess = nearest(stem, spellings)
-    advice = "give a YAML file, or a name of `nmt recipe list`."
-    if guess is not None:
-        advice = f"did you mean {' or '.join(map(repr, spellings[guess]))}?"
+    guess = nearest(stem, {*shipped, *(recipe.rpartition("/")[2] for recipe in shipped)})
+    similar = [repr(recipe) for recipe in sorted(shipped) if guess in (recipe, recipe.rpartition("/")[2])]
+    advice = f"did you mean {' or '.join(similar)}?" if similar else "give a YAML file, or a name of `nmt recipe list`."
     raise UsageError(f"There is no recipe '{name}': {advice}")
-
-
-def is_file(path: Path) -> bool:
-    """Whether the file exists; false for an invalid name too."""
-    try:
-        return path.is_file()
-    except OSError:  # the name is too long
-        return False
 
 
 def shipped_recipes() -> dict[str, Path]:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from nmt.bundle.folder import Bundle
-from nmt.data.encoded import encode_corpus
 from nmt.recipe import Recipe, changed_keys, find_recipe, load_recipe, shipped_recipes
-from nmt.training.epoch import plan_epoch
-from nmt.training.optim import Clock
-from nmt.training.text import TrainingText
-from nmt.training.update import TrainStep
-from tests.training.toy import write_reversal
 
 PAPERS = sorted(name for name in shipped_recipes() if name.startswith("papers/"))
 FULL = [name for name in PAPERS if "/multi30k/" not in name]
@@ -146,42 +136,3 @@ def test_a_scaled_model_has_a_quarter_of_the_width() -> None:
         others = {"data", "name", "subwords.size", "training.epochs", "training.updates", "training.validation.every"}
         assert all(path.startswith("data.") or path in others for path in changed - widths), name
         assert scaled.data.filters == original.data.filters
-
-
-def updates_of(name: str, folder: Path, count: int) -> tuple[list[float], Bundle]:
-    """The loss per token of the first batch before each of some updates of it, for the words of a toy corpus; and the model."""
-    write_reversal(folder, pairs=200)
-    data = f"data={{source: src, target: tgt, train: '{folder}/train.{{src,tgt}}', valid: '{folder}/valid'}}"
-    recipe = load_recipe(find_recipe(name), [data, "subwords.size=12", "training.precision=fp32"])
-    text = TrainingText.load(recipe)
-    bundle = Bundle.fresh(recipe, *text.subwords(recipe))
-    corpus = encode_corpus(text.train, bundle.source, bundle.target, recipe.data.filters)
-    step = TrainStep(bundle, None, precision="fp32", device=torch.device("cpu"))
-    group = next(plan_epoch(recipe, corpus, bundle.source, bundle.target, 0).groups())
-    assert [len(rows) for rows in group] == [recipe.training.batch_sentences]
-    losses = [step.update(step.prepare(corpus, group), Clock(number, 0.0, 0.0, 0)).read() for number in range(count)]
-    return [stats.nll / stats.tokens for stats in losses], bundle
-
-
-QUICK = [name for name in SCALED if name.rpartition("/")[2] not in ("reverse", "dropout")]
-"""One recipe of each architecture; the two others are `base` with the source reversed, and with dropout."""
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in SCALED]
-)
-def test_an_update_lowers_the_loss_of_its_batch(name: str, tmp_path: Path) -> None:
-    (before, after), _ = updates_of(name, tmp_path, 2)
-    assert after < before
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FULL)
-def test_an_update_of_the_papers_size_changes_every_weight(name: str, tmp_path: Path) -> None:
-    [loss], bundle = updates_of(name, tmp_path, 1)
-    assert loss == pytest.approx(math.log(12), abs=1.5)
-    for key, value in Bundle.fresh(bundle.recipe, bundle.source, bundle.target).model.named_parameters():
-        updated = dict(bundle.model.named_parameters())[key]
-        assert updated.isfinite().all(), key
-        has_gradient = not ("rnnsearch" in name and ".score." in key and ".v." not in key)
-        assert torch.equal(updated, value) != has_gradient, key  # that of W_a and U_a is 0 while v_a is 0

@@ -1,12 +1,10 @@
 """The recipes that ship: found by name, complete, and as different as their folders promise."""
 
-import re
 from pathlib import Path
 
 import pytest
 import torch
 
-from nmt.errors import UsageError
 from nmt.model.build import build_model
 from nmt.recipe import (
     EXAMPLE_DATA,
@@ -17,7 +15,7 @@ from nmt.recipe import (
     recipe_title,
     shipped_recipes,
 )
-from tests.recipe.minimal import MINIMAL, refusal
+from tests.recipe.minimal import MINIMAL
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,22 +25,6 @@ def test_the_shipped_recipes_are_found_by_path_and_name(tmp_path: Path, monkeypa
     files = {path.relative_to(ROOT / "recipes") for path in (ROOT / "recipes").rglob("*.yaml")}
     assert {Path(f"{name}.yaml") for name in shipped_recipes()} == files
     assert find_recipe("quickstart") == find_recipe("quickstart.yaml") == find_recipe("recipes/quickstart.yaml")
-
-
-@pytest.mark.parametrize(
-    ("name", "guess"),
-    [
-        ("quikstart", "did you mean 'quickstart'?"),
-        ("multi30k-en-de/bahdanaau.yaml", "did you mean 'multi30k-en-de/bahdanau'?"),
-        ("word_level", "did you mean 'multi30k-en-de/word-level'?"),
-        ("bahdanau", "'multi30k-en-fr/bahdanau' or 'tatoeba-en-de/bahdanau'?"),
-        ("xyz", "give a YAML file, or a name of `nmt recipe list`."),
-    ],
-)
-def test_the_name_of_no_recipe_is_answered_with_the_nearest(name: str, guess: str) -> None:
-    with pytest.raises(UsageError, match=f"There is no recipe '{name}'") as caught:
-        find_recipe(name)
-    assert str(caught.value).endswith(guess)
 
 
 def test_a_title_is_what_stands_before_the_colon(tmp_path: Path) -> None:
@@ -80,20 +62,3 @@ def test_every_preset_differs_from_the_first_in_attention_order_readout_and_brid
         )
         model = preset.model.model_copy(update={"attention": first.model.attention, "decoder": decoder})
         assert preset.model_copy(update={"name": first.name, "model": model}) == first
-
-
-@pytest.mark.parametrize("name", ["small", "medium"])
-def test_a_recipe_without_text_says_what_to_write_and_is_right(name: str, tmp_path: Path) -> None:
-    message = refusal(find_recipe(name))
-    lines = re.findall("'((?:base|name|data): .+?)'(?= and|,| into)", message)
-    assert [line.partition(":")[0] for line in lines] == ["base", "name", "data"]
-    mine = tmp_path / "mine.yaml"
-    mine.write_text("".join(f"{line}\n" for line in lines))
-    assert load_recipe(mine).model == load_recipe(find_recipe(name), [f"data={EXAMPLE_DATA}"]).model
-
-
-def test_a_recipe_of_ones_own_without_text_is_told_the_key(tmp_path: Path) -> None:
-    mine = tmp_path / "mine.yaml"
-    mine.write_text("base: small\nname: mine\n")
-    assert refusal(mine) == f"{mine}: 'data' is missing: say which text to train on, as in data: {EXAMPLE_DATA}."
-    assert load_recipe(mine, ["data={source: fr, target: ja, train: a, valid: b}"]).data.target == "ja"

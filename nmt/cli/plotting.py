@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from nmt.cli import options
 from nmt.cli.options import argument, build_translator, load_models, option, set_up
+from nmt.cli.streams import open_input, text_lines
 from nmt.errors import DataError, UsageError
+from nmt.runtime.files import write_content
+from nmt.runtime.progress import with_progress
 
 if TYPE_CHECKING:
+    from nmt.alignment.links import GoldLinks
+    from nmt.alignment.translation import Translation
     from nmt.bundle.folder import Bundle
-    from nmt.cli.plot_request import Request
+    from nmt.decoding.translator import Translator
+    from nmt.plotting.explorer import Reading
     from nmt.plotting.heatmap import Heatmap
-    from nmt.recipe import TransformerModelConfig
+
+_log = logging.getLogger(__name__)
 
 MOST_PANELS = 25
-"""Most matrices of a figure; in a PDF, which has one page per sentence, of a page."""
+"""Most matrices of a figure; a PDF has a page for each."""
 _picture_option = partial(option, panel="Picture")
-_ALL = "all"
-"""The value of --head that draws every head of the layer."""
-
-
-def _head(text: str) -> int | str:
-    """The number of a head, or all of them."""
-    if text == _ALL or (text.isdecimal() and int(text) > 0):
-        return text if text == _ALL else int(text)
-    raise typer.BadParameter(f"'{text}' is neither a number from 1 up nor '{_ALL}'.")
 
 
 def plot(
@@ -61,26 +60,13 @@ def plot(
         bool, option("Show what the words of SENTENCE read of each other, in a Transformer.", "", "--self")
     ] = False,
     layer: options.AttentionLayer = None,
-    head: Annotated[
-        Any,
-        option(
-            "Head of that layer, or all.",
-            f"H|{_ALL}",
-            default="mean of the layer's heads",
-            parser=_head,
-        ),
-    ] = None,
+    head: options.AttentionHead = None,
     beam_size: options.BeamSize = None,
-    n_best: Annotated[int, _picture_option("Draw the N best translations side by side.", "N", min=1)] = 1,
-    rank: Annotated[
-        int | None, _picture_option("Draw the K-th best translation alone.", "K", default="the best", min=1)
-    ] = None,
     subwords: Annotated[bool, _picture_option("Show subword tokens instead of words.", "", "--subwords")] = False,
     style: Annotated[Literal["color", "gray"], _picture_option("color, or gray as in the papers.", "NAME")] = "color",
     font: Annotated[
         Path | None, _picture_option("Font of the words (.ttf, .otf, .ttc).", "FILE", default="DejaVu Sans")
     ] = None,
-    dpi: Annotated[float, _picture_option("Dots per inch of a PNG.", "N")] = 150,
     compare: Annotated[
         Path | None, option("A second model beside the first, on a page.", "MODEL", default="none")
     ] = None,
@@ -103,113 +89,214 @@ def plot(
     squares, dashed where only possible. Scripts such as Chinese and Japanese need an installed font or --font.
     """
     set_up(quiet=quiet, threads=threads)
-    from nmt.cli.plot_request import read_request
-    from nmt.plotting.heatmap import plot_heatmaps
+    from nmt.bundle.folder import choose_attention
+    from nmt.bundle.places import model_name
+    from nmt.decoding.self_attention import read_self_attention
+    from nmt.plotting.explorer import MOST_SENTENCES
+    from nmt.plotting.heatmap import Heatmap, plot_heatmaps
     from nmt.plotting.style import FORMATS, file_format
+    from nmt.recipe import TransformerModelConfig
 
     kind = file_format(output, ("html", *FORMATS))
     page = kind == "html"
-    chooses_attention, chooses_rank = layer is not None or head is not None, n_best > 1 or rank is not None
-    for_translations = target or reference or force or gold or posterior or compare or beam_size or chooses_rank
     refused = {
-        "--layer and --head choose attention weights: leave them out, or --posterior.": posterior and chooses_attention,
-        "--n-best draws the best translations side by side, --rank one of them: give only one.": n_best > 1 and rank,
-        "A page shows the best translation of each sentence, its words and its subwords: leave out --n-best, --rank, "
-        "--subwords and --font, or write a picture.": page and (chooses_rank or subwords or font),
+        "--layer and --head choose attention weights: leave them out, or --posterior.": posterior and (layer or head),
+        "A page shows words and subwords: leave out --subwords and --font, or write a picture.": page
+        and (subwords or font),
         "Gold links are between words: leave out --subwords, or --gold.": subwords and gold,
-        "--head all is for pictures: a page shows one alignment of each sentence by each model.": page and head == _ALL,
         f"--compare is for pages: write to a name that ends with .html, not to '{output}'.": compare and not page,
         "--self draws pictures: write to a .png, .svg or .pdf.": self_attention and page,
         "--self shows one sentence and no translation: give no option of translations.": self_attention
-        and for_translations,
-        "--n-best and --rank choose from what the model finds, but the translations are given.": chooses_rank
-        and (target or force or gold),
+        and (target or reference or force or gold or posterior or compare or beam_size),
     }
     if message := next((message for message, holds in refused.items() if holds), None):
         raise UsageError(message)
-    request = read_request(sentences or [], source, to=to, target=target, reference=reference, gold=gold, force=force)
-    ranks = range(n_best) if rank is None else range(rank - 1, rank)
+    request = _read_request(sentences or [], source, target=target, reference=reference, gold=gold, force=force)
+    most = MOST_SENTENCES if kind in ("html", "pdf") else MOST_PANELS
+    if len(request.sources) > most:
+        count = f"A .{kind} holds at most {most} sentences, but there are {len(request.sources):,}"
+        raise DataError(f"{count}: choose some, for instance with `head`, or write a .pdf or .html.")
     folders = [model] if compare is None else [model, compare]
     bundles = load_models(folders, device, attending=not self_attention)
-    heads = [head]
-    if head == _ALL:
-        heads = list(range(1, getattr(bundles[0].recipe.model, "heads", 1) + 1))
-    _check_count(len(request.sources), kind, matrices=len(ranks) * len(heads))
     if self_attention:
+        read = partial(read_self_attention, bundles[0], layer=layer, head=head, to=to, subwords=subwords)
+        panels = [Heatmap(read(line)) for line in request.sources]
         weights = "self-attention weight"
-        pages = _self_attention(bundles[0], request, layer, heads, subwords=subwords)
     else:
-        weights = "posterior weight" if posterior else "attention weight"
-        search: dict[str, Any] = {"n_best": ranks.stop, "posterior": posterior, "to": to}
-        if beam_size is not None:
-            search["beam_size"] = beam_size
-        if head == _ALL:  # the coverage penalty reads the attention, so each head would get a translation of its own
-            search["coverage_penalty"] = 0.0
-        names = _names(folders) if page else [""]
-        readers = [
-            (name, bundle, build_translator([bundle], **search))
-            for name, bundle in _views(names, bundles, layer, heads)
-        ]
+        names = [model_name(folder) for folder in folders] if page else [""]
+        if len(set(names)) < len(names):
+            names = [str(folder) for folder in folders]
+        search: dict[str, Any] = {"posterior": posterior, "to": to} | (
+            {} if beam_size is None else {"beam_size": beam_size}
+        )
+        readers = []
+        for name, bundle, shown in zip(names, bundles, choose_attention(bundles, layer, head), strict=True):
+            config = shown.recipe.model
+            attention = config.aligned_by if shown is not bundle and isinstance(config, TransformerModelConfig) else ""
+            label = ", ".join(filter(None, (name, attention)))
+            readers.append(Reader(label, shown, build_translator([shown], **search), to))
         if page:
-            request.write_page(output, readers, quiet=quiet)
+            write_content(output, _page(request, readers, quiet=quiet))
             typer.echo(output)
             return
-        pages = request.panels(readers, ranks, subwords=subwords, quiet=quiet)
-    if kind != "pdf":
-        pages = [list(chain(*pages))]
-    plot_heatmaps(pages, output, weights=weights, style=style, font=font, dpi=dpi)
+        panels = _panels(request, readers[0], subwords=subwords, quiet=quiet)
+        weights = "posterior weight" if posterior else "attention weight"
+    pages = [[panel] for panel in panels] if kind == "pdf" else [panels]
+    plot_heatmaps(pages, output, weights=weights, style=style, font=font)
     typer.echo(output)
 
 
-def _check_count(sentences: int, kind: str, *, matrices: int) -> None:
-    """Raise DataError if there are too many sentences, with so many matrices for each."""
-    from nmt.plotting.explorer import MOST_SENTENCES
-
-    if kind in ("html", "pdf") and sentences > MOST_SENTENCES:
-        holds = f"A page or a PDF holds at most {MOST_SENTENCES} sentences"
-        raise DataError(f"{holds}, but there are {sentences:,}: choose some, for instance with `head`.")
-    count = matrices if kind == "pdf" else matrices * sentences
-    if kind != "html" and count > MOST_PANELS:
-        remedy = "choose fewer" if matrices > MOST_PANELS else "write a .pdf, a page for each sentence, or a page.html"
-        raise DataError(f"A figure holds at most {MOST_PANELS} matrices, but there would be {count:,}: {remedy}.")
+# --- sentences --------------------------------------------------------------------------------------------------
 
 
-def _names(folders: Sequence[Path]) -> list[str]:
-    """The names of the models of a page: those of their folders, or their paths if two are equal."""
-    from nmt.bundle.places import model_name
+@dataclass(frozen=True)
+class Request:
+    """The sentences to show.
 
-    names = [model_name(folder) for folder in folders]
-    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+    Attributes:
+        sources: the sentences.
+        references: a reference translation of each; None if there are none.
+        forced: whether to align the references rather than translations by the model.
+        gold: gold links between sources and references; None if there are none.
+    """
 
-
-def _views(
-    names: Sequence[str], bundles: Sequence[Bundle], layer: int | None, heads: Sequence[int | None]
-) -> list[tuple[str, Bundle]]:
-    """Each model with its name and the attention that is shown: the recipe's, which needs no name, or that of a layer and head."""
-    from nmt.bundle.folder import choose_attention
-
-    views = []
-    for head in heads:
-        for name, bundle, view in zip(names, bundles, choose_attention(bundles, layer, head), strict=True):
-            attention = "" if view is bundle else cast("TransformerModelConfig", view.recipe.model).aligned_by
-            views.append((", ".join(filter(None, (name, attention))), view))
-    return views
+    sources: list[str]
+    references: list[str] | None
+    forced: bool
+    gold: list[GoldLinks] | None
 
 
-def _self_attention(
-    bundle: Bundle, request: Request, layer: int | None, heads: Sequence[int | None], *, subwords: bool
-) -> list[list[Heatmap]]:
-    """A matrix of each sentence and head; only one of several heads needs a name."""
-    from nmt.decoding.self_attention import read_self_attention
+def _read_request(
+    sentences: Sequence[str],
+    source: Path | None,
+    *,
+    target: str | None,
+    reference: Path | None,
+    gold: Path | None,
+    force: bool,
+) -> Request:
+    """Read the sentences from the command line or from files. Raises UsageError or DataError."""
+    from nmt.alignment.link_files import read_gold
+
+    if bool(sentences) == (source is not None):
+        raise UsageError("Give sentences as arguments, or a file of them with -i (- is stdin), and not both.")
+    if target is not None and (reference is not None or len(sentences) != 1):
+        raise UsageError("--target translates one SENTENCE: for a file give --reference FILE and --force.")
+    if target is None and reference is None and (force or gold is not None):
+        flag = "--force" if gold is None else "--gold"
+        raise UsageError(f"{flag} needs the translations: give --target or --reference.")
+    sources = list(sentences) if source is None else _lines(source)
+    if not sources:
+        raise DataError("There is no sentence to plot: the input is empty.")
+    references = _lines(reference) if reference is not None else None if target is None else [target]
+    if references is not None and len(references) != len(sources):
+        counts = f"{len(references):,} for {len(sources):,}"
+        raise DataError(f"There must be as many reference translations as sentences, but there are {counts}.")
+    forced = force or target is not None or gold is not None
+    return Request(sources, references, forced, None if gold is None else read_gold(gold, len(sources)))
+
+
+def _lines(path: Path) -> list[str]:
+    with open_input(path) as stream:
+        return list(text_lines(stream, path))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A model that translates or aligns the sentences, and the name of what it shows."""
+
+    name: str
+    bundle: Bundle
+    translator: Translator
+    to: str | None
+
+    def read(self, request: Request, *, quiet: bool) -> Iterator[Translation]:
+        """Translate each sentence, or score its reference if forced, with a progress bar."""
+        if request.forced and request.references is not None:
+            translations = self.translator.stream_scores(zip(request.sources, request.references, strict=True))
+        else:
+            translations = self.translator.stream(request.sources)
+        return with_progress(translations, self.name or "reading", total=len(request.sources), quiet=quiet)
+
+    def scores(self, request: Request, index: int, translation: Translation) -> dict[str, float]:
+        """BLEU of a translation by the model if there is a reference, and the alignment error rate if there are gold links."""
+        scores = {}
+        if request.references is not None and not request.forced:
+            from nmt.bundle.languages import choose_direction
+            from nmt.evaluation.metrics import sentence_bleu  # with sacreBLEU
+
+            tokenize = self.bundle.recipe.evaluation.tokenize
+            _, language = choose_direction(self.bundle.recipe.data, self.to)
+            reference = request.references[index]
+            scores["bleu"] = sentence_bleu(translation.text, reference, language=language, tokenize=tokenize)
+        if request.gold is not None:
+            from nmt.alignment.error_rate import error_rate
+
+            scores["aer"] = error_rate([translation.links], [request.gold[index]]).aer
+        return scores
+
+
+def _panels(request: Request, reader: Reader, *, subwords: bool, quiet: bool) -> list[Heatmap]:
+    """The matrix of each sentence that is not blank; unless `quiet`, the translations are printed on stderr."""
+    from nmt.alignment.links import check_within
     from nmt.plotting.heatmap import Heatmap
 
-    return [
-        [
-            Heatmap(
-                read_self_attention(bundle, line, head=head, layer=layer, to=request.to, subwords=subwords),
-                f"head {head}" if len(heads) > 1 else "",
-            )
-            for head in heads
-        ]
-        for line in request.sources
-    ]
+    panels, is_only = [], len(request.sources) == 1
+    for index, translation in enumerate(reader.read(request, quiet=quiet)):
+        words = translation.word_alignment()
+        if not words.weights.size:
+            if translation.source_ids and not is_only:
+                _log.warning("Line %d is left out: its translation is empty.", index + 1)
+            continue
+        gold = request.gold[index] if request.gold else None
+        if gold:
+            check_within(gold.possible, len(words.source), len(words.target), f"Gold links, line {index + 1}")
+        scores = reader.scores(request, index, translation)
+        titles = ["" if is_only else f"line {index + 1}", reader.name]
+        titles.append(f"BLEU {scores['bleu']:.1f}" if "bleu" in scores else "")
+        titles.append(f"AER {100 * scores['aer']:.1f}%" if "aer" in scores else "")
+        title = " · ".join(filter(None, titles))
+        panels.append(Heatmap(translation.token_alignment() if subwords else words, title, gold))
+    if not panels:
+        raise DataError("There is nothing to draw: all lines are blank, or their translations are.")
+    if not quiet:
+        for panel in panels:
+            typer.echo(" ".join(panel.alignment.target), err=True)
+    return panels
+
+
+def _page(request: Request, readers: Sequence[Reader], *, quiet: bool) -> str:
+    """The page of all sentences that are not blank, aligned by each model."""
+    from nmt.bundle.languages import choose_direction
+    from nmt.plotting.explorer import Explored, explorer_page
+
+    columns = [reader.read(request, quiet=quiet) for reader in readers]
+    sentences = []
+    for index, translations in enumerate(zip(*columns, strict=True)):
+        if not translations[0].source_ids:
+            continue
+        readings = tuple(
+            _reading(translation, reader.scores(request, index, translation))
+            for reader, translation in zip(readers, translations, strict=True)
+        )
+        reference = request.references[index] if request.references else ""
+        sentences.append(Explored(index + 1, readings, reference, request.gold[index] if request.gold else None))
+    if not sentences:
+        raise DataError("There are no sentences to explore: all lines are blank.")
+    names = [reader.name for reader in readers]
+    languages = choose_direction(readers[0].bundle.recipe.data, readers[0].to)
+    return explorer_page(sentences, names, title="Alignments: " + " and ".join(names), languages=languages)
+
+
+def _reading(translation: Translation, scores: dict[str, float]) -> Reading:
+    """What a page shows of the best translation of a sentence."""
+    from nmt.alignment.weights import entropy
+    from nmt.plotting.explorer import Reading
+
+    words, best = translation.word_alignment(), translation.hypotheses[0]
+    figures = {"length": float(len(words.source)), **scores}
+    if best.token_log_probs:
+        figures["score"] = best.log_probability / len(best.token_log_probs)
+    if words.weights.size:
+        figures["entropy"] = float(entropy(words.weights).mean())
+    return Reading(words, translation.token_alignment(), translation.links, figures)

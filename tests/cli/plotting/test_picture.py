@@ -3,10 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
-from nmt.bundle.folder import Bundle
-from nmt.decoding.translator import Translator
 from tests.cli.conftest import SOURCE, TARGET
 from tests.commands import good, nmt
 from tests.plotting.test_heatmap import face, page_sizes, texts
@@ -45,13 +41,6 @@ def test_a_pdf_has_a_page_for_each_sentence_that_is_not_blank(untrained: Path, t
     assert alone[1] < both[0][1]  # with a title
 
 
-@pytest.mark.slow
-def test_a_pdf_may_have_more_pages_than_a_figure_has_matrices(untrained: Path, tmp_path: Path) -> None:
-    (tmp_path / "dogs").write_text("a dog\n" * 26)
-    picture = draw(untrained, tmp_path / "all.pdf", "-i", tmp_path / "dogs", "-r", tmp_path / "dogs", "--force")
-    assert len(page_sizes(picture)) == 26
-
-
 def test_gold_links_of_several_sentences_are_outlined_and_counted(untrained: Path, tmp_path: Path) -> None:
     picture = draw(untrained, tmp_path / "a.svg", *BOTH, "--gold", "gold")
     assert picture.read_text().count(GOLD) == 3 + 1 + 2  # and the legend
@@ -81,20 +70,6 @@ def test_a_translation_without_words_is_left_out_with_a_warning(untrained: Path,
     left_out = [f"nmt: Line {line} is left out: its translation is empty." for line in (2, 3)]
     assert ended.stderr.decode().splitlines() == [*left_out, "a dog"]
     assert len(page_sizes(tmp_path / "some.pdf")) == 1
-
-
-def test_any_of_the_best_translations_is_drawn_alone_or_beside_the_others(model: Path, tmp_path: Path) -> None:
-    [found] = Translator([Bundle.load(model)], n_best=2).translate(["the old dog sees"])
-    titles = [
-        f"translation {rank}, score {best.score:.2f}".replace("-", "−") for rank, best in enumerate(found.hypotheses, 1)
-    ]
-    assert len(set(titles)) == 2
-    for options, shown in ((["--n-best", "2"], found.hypotheses), (["--rank", "2"], found.hypotheses[1:])):
-        ended = nmt("plot", model, "the old dog sees", *options, "-o", tmp_path / "best.svg", PYTHONUTF8="1")
-        good(ended)
-        assert ended.stderr.decode().splitlines() == [hypothesis.text for hypothesis in shown]
-        drawn = (tmp_path / "best.svg").read_text(encoding="utf-8")
-        assert [title for title in titles if title in drawn] == titles[-len(shown) :]
 
 
 def test_several_sentences_are_drawn_with_how_good_their_translations_are(model: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from nmt.model.transformer import TransformerModel
 from nmt.recipe import Recipe, TransformerModelConfig, dump_recipe, load_recipe
 from nmt.runtime.arguments import as_path, check_counts
 from nmt.runtime.device import torch_defaults
-from nmt.runtime.files import refuse_pointer, write_atomically, write_content
+from nmt.runtime.files import write_atomically, write_content
 from nmt.runtime.wording import counted
 from nmt.text.normalization import Normalizer
 from nmt.text.subwords import Subwords
@@ -321,7 +321,6 @@ def _header_size(start: bytes | memoryview) -> int:
 def _open_tensors(path: Path) -> Iterator[Any]:
     """A safetensors file of this format. Raises DataError if it is damaged, also while it is read, or from a newer version."""
     try:
-        refuse_pointer(path)
         with safe_open(path, framework="pt") as file:
             version, _ = _stamp(file)
             if version in ("0", "1"):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from nmt.data.lines import lines_of, open_binary, read_lines
 from nmt.errors import DataError, UsageError
-from nmt.runtime.files import completing, replacing
+from nmt.runtime.files import replacing
 from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
@@ -135,8 +135,11 @@ def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write = completing if keep_part else replacing
-        with write(path) as temporary, temporary.open("wb") as raw, _compressed(raw, path.suffix) as stream:
+        with (
+            replacing(path, keep_part=keep_part) as temporary,
+            temporary.open("wb") as raw,
+            _compressed(raw, path.suffix) as stream,
+        ):
             yield stream
     except OSError as error:
         raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None

@@ -13,7 +13,6 @@ from typing import Any, Literal
 from nmt.data.columns import Column, collect
 from nmt.data.lines import COMPRESSIONS, read_lines
 from nmt.errors import DataError
-from nmt.runtime.files import refuse_pointer
 from nmt.text.languages import find_language, matching
 
 ROWS = 10_000
@@ -271,7 +270,6 @@ def _parquet(path: Path, names: Sequence[str], exact: bool) -> Batches:
     import pyarrow.parquet as pq
 
     try:
-        refuse_pointer(path)
         with pq.ParquetFile(path) as file:
             tables = (pa.Table.from_batches([batch]) for batch in file.iter_batches(ROWS))
             yield from arrow_texts(tables, names, str(path), exact=exact)

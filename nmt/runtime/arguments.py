@@ -17,13 +17,11 @@ PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 
 def refuse_address(name: str, locator: str) -> None:
     """Raise UsageError if a name is an address of the web; `locator` is how to write one of the hub after `hf:owner/name`."""
-    address = re.sub("^(https?:)/+", r"\1//", name)  # a Path has dropped a slash
-    match = re.match(r"https?://([^/]+)/*(?:(?:datasets|models)/)?([\w.-]+/[\w.-]+)?", address)
-    if match is None:
-        return
-    if match[1] in ("huggingface.co", "hf.co", "www.huggingface.co") and match[2]:
-        raise UsageError(f"{address} is the address of a page: write hf:{match[2]}{locator}.")
-    raise UsageError(f"{address} is an address of the web: download the file, and name that.")
+    if re.match("https?:/", name):
+        raise UsageError(
+            f"{name} is an address of the web: download the file, and name that, or write hf:owner/name{locator} for one on the "
+            "Hugging Face hub."
+        )
 
 
 def as_path(value: object, name: str) -> Path:

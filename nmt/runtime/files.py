@@ -9,7 +9,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain, count
 from pathlib import Path
 
 from nmt.errors import DataError, UsageError
@@ -18,74 +17,35 @@ _log = logging.getLogger(__name__)
 _LONGEST = 50
 """How many characters of a file's name the temporary name repeats; file systems limit the length of names."""
 
-_POINTER = b"version https://git-lfs.github.com/spec/"
-_LARGEST_POINTER = 1024
-
-
-def refuse_pointer(path: Path) -> None:
-    """Raise DataError if a file is a pointer of git-lfs, which stands where the file itself was not fetched."""
-    if path.is_file() and path.stat().st_size <= _LARGEST_POINTER and path.read_bytes().startswith(_POINTER):
-        raise DataError(f"{path} is only a pointer of git-lfs: fetch the file itself with `git lfs pull`.")
-
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, keep_part: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path`. On success it is renamed to `path`, on an exception it is removed.
 
-    The new file has the permissions of the old one. A device, a pipe or an open descriptor (`/dev/stdout`) cannot be replaced, so it
-    is yielded itself.
+    With `keep_part`, for long jobs, what was written before an exception stays as `FILE.part`. The new file has the permissions of the
+    old one. A device, a pipe or an open descriptor (`/dev/stdout`) cannot be replaced, so it is yielded itself.
     """
-    if not _is_replaceable(path):
+    is_special = any(path.absolute().is_relative_to(folder) for folder in ("/dev", "/proc"))
+    if is_special or (path.exists() and not path.is_file()):
         yield path
         return
     if path.is_symlink():  # which stays
         path = path.resolve()
-    beside = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}.{secrets.token_hex(4)}.new")
+    unfinished = f".{path.name[:_LONGEST]}.{os.getpid()}.{secrets.token_hex(4)}.new"
+    beside = path.with_name(f"{path.name}.part" if keep_part else unfinished)
     try:
-        _keep_mode(path, beside)
+        if path.is_file():
+            beside.touch(mode=0o600)
+            shutil.copymode(path, beside)
         yield beside
         os.replace(beside, path)
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
-
-
-@contextmanager
-def completing(path: Path) -> Iterator[Path]:
-    """Like `replacing`, for long jobs: on an exception the unfinished file stays as `FILE.part`, with a warning.
-
-    If there is such a file, it is `FILE.part2` and so on.
-    """
-    if not _is_replaceable(path):
-        yield path
-        return
-    if path.is_symlink():
-        path = path.resolve()
-    names = (f"{path.name}.part{number}" for number in chain([""], count(2)))
-    part = next(free for free in map(path.with_name, names) if not os.path.lexists(free))
-    try:
-        _keep_mode(path, part)
-        yield part
-        os.replace(part, path)
     except BaseException:
-        with suppress(OSError):
-            if part.stat().st_size:
-                _log.warning("%s is not complete: what there is of it is in %s.", path, part)
-            else:
-                part.unlink()
+        if keep_part:
+            _log.warning("%s is not complete: what there is of it is in %s.", path, beside)
+        else:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
         raise
-
-
-def _is_replaceable(path: Path) -> bool:
-    """Whether a new file can be renamed to this path: it does not exist, or is a regular file."""
-    is_special = any(path.absolute().is_relative_to(folder) for folder in ("/dev", "/proc"))
-    return not path.exists() or (path.is_file() and not is_special)
-
-
-def _keep_mode(path: Path, beside: Path) -> None:
-    if path.is_file():
-        beside.touch(mode=0o600)
-        shutil.copymode(path, beside)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

@@ -1,4 +1,4 @@
-"""Read JSON that strangers wrote: bounded in size, depth and digits, and every failure is a sentence."""
+"""Read JSON that strangers wrote: every failure is one message."""
 
 from __future__ import annotations
 
@@ -8,21 +8,15 @@ from typing import Any
 
 from nmt.errors import DataError
 
-_LARGEST = 2**27
-"""Most bytes of a file: the log of a training of a year has less."""
 _MOST_DIGITS = 40
 
 
-def read_bounded(path: Path) -> bytes:
-    """The content of a file. Raises DataError if it cannot be read or is too large for the memory."""
+def read_content(path: Path) -> bytes:
+    """The content of a file. Raises DataError if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
+        return path.read_bytes()
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror or error}.") from None
-    if len(content) > _LARGEST:
-        raise DataError(f"{path} is damaged: it has more than {_LARGEST:,} bytes.")
-    return content
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -36,7 +30,7 @@ def parse_json(text: str | bytes) -> Any:
 def read_json(path: Path) -> Any:
     """The value of a JSON file. Raises DataError if it cannot be read or is damaged."""
     try:
-        return parse_json(read_bounded(path))
+        return parse_json(read_content(path))
     except ValueError as error:
         raise DataError(f"{path} is damaged: {error}.") from None
 
@@ -47,7 +41,7 @@ def read_records(path: Path) -> list[tuple[int, dict[str, Any]]]:
     A last line without its end, which a crash leaves, and blank lines are passed over. Raises DataError, naming file and line.
     """
     records = []
-    for number, line in enumerate(read_bounded(path).split(b"\n")[:-1], start=1):
+    for number, line in enumerate(read_content(path).split(b"\n")[:-1], start=1):
         if not line.strip():
             continue
         try:

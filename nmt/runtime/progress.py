@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress, ProgressColumn
+    from rich.progress import Progress
 
 ItemT = TypeVar("ItemT")
 
@@ -40,17 +38,6 @@ def timed(items: Iterable[ItemT], what: str, *, quiet: bool) -> Iterator[ItemT]:
         )
 
 
-def progress_bar(console: Console, counts: str, *times: ProgressColumn, transient: bool) -> Progress:
-    """A bar, counts in rich's markup, columns of time, and as much of a task's field `figures` as fits the terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn
-    from rich.table import Column
-
-    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-    figures = TextColumn("{task.fields[figures]}", markup=False, table_column=rest)
-    bar = BarColumn(16)
-    return Progress(bar, TextColumn(counts), *times, figures, console=console, transient=transient, expand=True)
-
-
 def with_progress(
     items: Iterable[ItemT],
     what: str,
@@ -72,43 +59,37 @@ def with_progress(
         size: how much an item counts.
         unit: what is counted, to show the rate too.
     """
-    if not is_watched(quiet=quiet):
-        yield from items if quiet or unit is None or total is None else _with_lines(items, what, total, size, unit)
-        return
-    from rich.console import Console
-    from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    times = (TimeRemainingColumn(), TextColumn("left ")) if total else (TimeElapsedColumn(),)
-    counts = "{task.completed:,}/{task.total:,}" if total else "{task.completed:,}"
-    bar = progress_bar(Console(stderr=True), counts, *times, transient=True)
-    task = bar.add_task(what, total=total, figures=what)
-    timer = threading.Timer(DELAY, bar.start)
-    timer.daemon = True
-    timer.start()
-    start, done = perf_counter(), 0
+    is_live, start, shown, done = is_watched(quiet=quiet), perf_counter(), 0.0, 0
+    bar: Progress | None = None
     try:
         for item in items:
             yield item
             done += size(item)
-            rate = f"  {done / max(perf_counter() - start, 1e-9):,.0f} {unit}/s" if unit else ""
-            bar.update(task, completed=done, figures=what + rate)
+            seconds = perf_counter() - start
+            if quiet or seconds < DELAY:
+                continue
+            if is_live:
+                bar = bar or _start_bar(what, total)
+                rate = f"  {done / seconds:,.0f} {unit}/s" if unit else ""
+                bar.update(bar.task_ids[0], completed=done, description=what + rate)
+            elif unit and total and (done == total or seconds - shown > PAUSE):
+                shown, speed = seconds, done / seconds
+                left = "" if done == total else f", {(total - done) / speed:,.0f} s left"
+                sys.stderr.write(f"nmt: {what}: {done:,} of {total:,} {unit}, {speed:,.0f} {unit}/s{left}\n")
     finally:
-        timer.cancel()
-        timer.join()
-        bar.stop()
+        if bar is not None:
+            bar.stop()
 
 
-def _with_lines(
-    items: Iterable[ItemT], what: str, total: int, size: Callable[[ItemT], int], unit: str
-) -> Iterator[ItemT]:
-    start = shown = perf_counter()
-    done = 0
-    for item in items:
-        yield item
-        done += size(item)
-        now = perf_counter()
-        is_last = done == total and now - start > DELAY
-        if sys.stderr is not None and (is_last or now - shown > PAUSE):
-            shown, rate = now, done / (now - start)
-            left = "" if is_last else f", {(total - done) / rate:,.0f} s left"
-            sys.stderr.write(f"nmt: {what}: {done:,} of {total:,} {unit}, {rate:,.0f} {unit}/s{left}\n")
+def _start_bar(what: str, total: int | None) -> Progress:
+    """A bar of one task, with the time left, or without a total the time up to now."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    times = (TimeRemainingColumn(), TextColumn("left ")) if total else (TimeElapsedColumn(),)
+    counts = TextColumn("{task.completed:,}/{task.total:,}" if total else "{task.completed:,}")
+    figures = TextColumn("{task.description}", markup=False)
+    bar = Progress(BarColumn(16), counts, *times, figures, console=Console(stderr=True), transient=True)
+    bar.add_task(what, total=total)
+    bar.start()
+    return bar

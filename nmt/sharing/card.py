@@ -17,7 +17,7 @@ from nmt.data.locators import split_rows
 from nmt.errors import DataError
 from nmt.evaluation.metrics import VALIDATION_SCORES
 from nmt.recipe import DataConfig, Recipe, RecurrentModelConfig, dump_recipe, text_name
-from nmt.runtime.json_files import parse_json, read_bounded
+from nmt.runtime.json_files import parse_json, read_content
 from nmt.runtime.wording import escaped, listed
 from nmt.sharing.description import describe_model
 from nmt.text.languages import base_language, find_language, language_name
@@ -134,7 +134,7 @@ def recorded_scores(folder: Path, recipe: Recipe) -> list[list[str]]:
     """
     path = folder / SCORES
     try:
-        rows = list(_evaluated(parse_json(read_bounded(path)))) if path.is_file() else []
+        rows = list(_evaluated(parse_json(read_content(path)))) if path.is_file() else []
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise DataError(f"{path} is damaged: it must hold what `nmt evaluate MODEL --json` writes.") from None
     try:

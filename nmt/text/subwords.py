@@ -24,7 +24,7 @@ import sentencepiece
 
 from nmt.errors import DataError
 from nmt.runtime.arguments import as_path
-from nmt.runtime.files import refuse_pointer, replacing
+from nmt.runtime.files import replacing
 from nmt.text.regularization import MARK, Sampler, Vocabulary
 from nmt.text.scripts import is_unspaced
 
@@ -98,7 +98,6 @@ class Subwords:
         """Read a SentencePiece file. Raises DataError if it is missing, not a model, or has other special ids."""
         path = as_path(path, "The SentencePiece model")
         try:
-            refuse_pointer(path)
             if path.stat().st_size > _LARGEST:
                 raise DataError(f"{path} is not a SentencePiece model: it has more than {_LARGEST:,} bytes.")
             return cls.from_bytes(path.read_bytes(), str(path))

@@ -12,7 +12,7 @@ from nmt.data.filters import FilterReport
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
 from nmt.runtime.files import write_content
-from nmt.runtime.json_files import read_bounded
+from nmt.runtime.json_files import read_content
 
 DATA = "data.json"
 
@@ -70,7 +70,7 @@ def load_data_description(folder: Path) -> DataDescription | None:
     if not path.is_file():
         return None
     try:
-        return DataDescription.model_validate_json(read_bounded(path))
+        return DataDescription.model_validate_json(read_content(path))
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"]))

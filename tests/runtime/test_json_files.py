@@ -8,8 +8,7 @@ from nmt.comparison.runs import records
 from nmt.errors import DataError
 from nmt.plotting.curves import read_curves
 from nmt.recipe import Recipe
-from nmt.runtime import json_files
-from nmt.runtime.json_files import parse_json, read_bounded, read_records
+from nmt.runtime.json_files import parse_json, read_records
 from nmt.sharing.card import recorded_scores
 from nmt.training.data_file import load_data_description
 from nmt.training.log import METRICS, read_validations
@@ -52,10 +51,3 @@ def test_a_line_that_a_crash_cut_off_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / METRICS).write_text('{"kind": "valid"}\n{"kind": "va')
     assert read_records(tmp_path / METRICS) == [(1, {"kind": "valid"})]
     assert read_validations(tmp_path) == records(tmp_path) == [{"kind": "valid"}]
-
-
-def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "log").write_text(DEEP + "\n")
-    monkeypatch.setattr(json_files, "_LARGEST", 10)
-    with pytest.raises(DataError, match="more than 10 bytes"):
-        read_bounded(tmp_path / "log")

@@ -78,7 +78,7 @@ def compare(
     from nmt.comparison.held_out import HeldOut
     from nmt.comparison.runs import Machine, stoppable, train_all
     from nmt.comparison.table import Table, with_p_values
-    from nmt.runtime.cores import at_most_cores, usable_cores
+    from nmt.runtime.cores import usable_cores
     from nmt.runtime.device import choose_device, processor
     from nmt.runtime.files import write_content
 
@@ -86,7 +86,7 @@ def compare(
         if not quiet:
             typer.echo(line, err=True)
 
-    threads = max(1, usable_cores() // jobs) if threads is None else at_most_cores(threads)
+    threads = max(1, usable_cores() // jobs) if threads is None else min(threads, usable_cores())
     machine = Machine(jobs, threads, device, processor(choose_device(device)))
     with plan.lock_comparison(out), stoppable():
         text = HeldOut.load(candidates[0].recipe, split, aligned)  # fails before any work is done

@@ -14,6 +14,7 @@ from nmt.cli.allocation import keep_freed_memory, keep_kernels
 from nmt.cli.streams import STANDARD
 from nmt.errors import DataError, UsageError
 from nmt.runtime.arguments import PrecisionName
+from nmt.runtime.cores import usable_cores
 from nmt.runtime.wording import escaped
 
 if TYPE_CHECKING:
@@ -144,9 +145,7 @@ def set_up(*, quiet: bool = False, threads: int | None = None, trains: bool = Fa
     if threads is not None:
         import torch
 
-        from nmt.runtime.cores import at_most_cores
-
-        torch.set_num_threads(at_most_cores(threads))
+        torch.set_num_threads(min(threads, usable_cores()))
 
 
 def new_files(prefix: str, endings: Sequence[str]) -> list[Path]:

@@ -48,9 +48,6 @@ def push(
     name: Annotated[str, argument("owner/name on the hub.", "NAME", default=False)],
     license: License = None,
     private: Annotated[bool, option("Make a private repository.", "", "--private")] = False,
-    replace_card: Annotated[
-        bool, option("Replace a card on the hub that was edited by hand.", "", "--replace-card")
-    ] = False,
     dry_run: Annotated[bool, option("Print the card and the files, and upload nothing.", "", "--dry-run")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -63,14 +60,14 @@ def push(
     Details:
 
     Needs a token that may write: `hf auth login`, or HF_TOKEN. A repository that is not there is made. All is uploaded in
-    one commit: what `nmt export` writes. A README.md in the model folder is the card; without one, nmt writes it. A card on
-    the hub that was edited by hand stays, unless --replace-card is given. The address of the model is printed.
+    one commit: what `nmt export` writes. A README.md in the model folder is the card; without one, nmt writes it, but a card
+    on the hub that was edited by hand stays. The address of the model is printed.
     """
     set_up(quiet=quiet)
     from nmt.sharing import publishing
 
     if not dry_run:
-        upload = publishing.push(model, name, private=private, license=license, replace_card=replace_card)
+        upload = publishing.push(model, name, private=private, license=license)
         typer.echo(upload.address)
         return
     repository = publishing.check_name(name)

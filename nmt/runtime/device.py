@@ -14,7 +14,7 @@ import torch
 
 from nmt.errors import UsageError
 from nmt.runtime.arguments import PrecisionName, described
-from nmt.runtime.wording import did_you_mean
+from nmt.runtime.wording import counted, did_you_mean
 
 Precision = Literal["fp32", "bf16", "fp16"]
 """Precision of matrix products in training."""
@@ -54,15 +54,11 @@ def choose_device(name: str) -> torch.device:
     if not re.fullmatch("cpu|cuda(:[0-9]{1,3})?|mps", name):
         guess = did_you_mean(name.lower(), ("auto", "cpu", "cuda", "mps"))
         raise UsageError(f"There is no device '{name}': use auto, cpu, cuda, cuda:N or mps{guess}")
-    reason = None
     if name == "mps" and not torch.backends.mps.is_available():
-        reason = "this PyTorch or this machine has no Metal (MPS), which takes a Mac with Apple silicon"
-    elif name.startswith("cuda") and not torch.cuda.is_available():
-        reason = "PyTorch finds no CUDA device; look for the driver with nvidia-smi, or use --device cpu"
-    elif name.startswith("cuda:") and int(name[5:]) >= torch.cuda.device_count():
-        reason = f"PyTorch finds {torch.cuda.device_count()} CUDA devices, numbered from 0"
-    if reason is not None:
-        raise UsageError(f"Cannot compute on {name}: {reason}.")
+        raise UsageError("Cannot compute on mps: PyTorch finds no Metal (MPS), which takes a Mac with Apple silicon.")
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name.startswith("cuda") and int(name[5:] or 0) >= gpus:
+        raise UsageError(f"Cannot compute on {name}: PyTorch finds {counted(gpus, 'CUDA device')}, numbered from 0.")
     return torch.device(name)
 
 

@@ -67,10 +67,14 @@ class Pool(AbstractContextManager["Pool[TaskT, ResultT]"], Generic[TaskT, Result
         """Begin tasks and return their numbers. The first group of several tasks starts processes."""
         numbers = list(islice(self._numbers, len(tasks)))
         self._waiting.extend(zip(numbers, tasks, strict=True))
-        processes = min(self._most, len(tasks))
-        if processes > 1 and not self._processes:
-            for _ in range(processes):
-                self._start_process()
+        if min(self._most, len(tasks)) > 1 and not self._processes:
+            forks = multiprocessing.get_context("fork")
+            for _ in range(min(self._most, len(tasks))):
+                ours, theirs = forks.Pipe()
+                process = forks.Process(target=_serve, args=(self._run, theirs, [*self._processes, ours]), daemon=True)
+                process.start()
+                theirs.close()
+                self._processes[ours] = process
         self._send()
         return numbers
 
@@ -84,14 +88,6 @@ class Pool(AbstractContextManager["Pool[TaskT, ResultT]"], Generic[TaskT, Result
                 number, task = self._waiting.popleft()
                 self._results[number] = self._run(task)
         return [self._results.pop(number) for number in numbers]
-
-    def _start_process(self) -> None:
-        forks = multiprocessing.get_context("fork")
-        ours, theirs = forks.Pipe()
-        process = forks.Process(target=_serve, args=(self._run, theirs, [*self._processes, ours]), daemon=True)
-        process.start()
-        theirs.close()
-        self._processes[ours] = process
 
     def _send(self) -> None:
         """Give each idle process a task."""

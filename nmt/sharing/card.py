@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -17,7 +16,7 @@ from nmt.data.locators import split_rows
 from nmt.errors import DataError
 from nmt.evaluation.metrics import VALIDATION_SCORES
 from nmt.recipe import DataConfig, Recipe, RecurrentModelConfig, dump_recipe, text_name
-from nmt.runtime.json_files import parse_json, read_content
+from nmt.runtime.json_files import read_json
 from nmt.runtime.wording import escaped, listed
 from nmt.sharing.description import describe_model
 from nmt.text.languages import base_language, find_language, language_name
@@ -132,16 +131,13 @@ def recorded_scores(folder: Path, recipe: Recipe) -> list[list[str]]:
     Scores of test texts are those of `scores.json`, to which the user wrote what `nmt evaluate MODEL --json` prints; then come
     those of the best validation in `metrics.jsonl`. Raises DataError if a file is damaged.
     """
-    path = folder / SCORES
+    path, expected = folder / SCORES, "it must hold what `nmt evaluate MODEL --json` writes"
     try:
-        rows = list(_evaluated(parse_json(read_content(path)))) if path.is_file() else []
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        raise DataError(f"{path} is damaged: it must hold what `nmt evaluate MODEL --json` writes.") from None
-    try:
+        rows = list(_evaluated(read_json(path))) if path.is_file() else []
+        path, expected = folder / METRICS, "the best validation must have a number for each metric"
         return [*rows, *_validated(best_validation(read_validations(folder)) or {}, recipe)]
-    except (ValueError, TypeError, AttributeError, OverflowError):
-        message = f"{folder / METRICS} is damaged: the best validation must have a number for each metric."
-        raise DataError(message) from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(f"{path} is damaged: {expected}.") from None
 
 
 def _evaluated(content: dict[str, Any]) -> Iterator[list[str]]:
@@ -170,10 +166,8 @@ def _validated(record: dict[str, Any], recipe: Recipe) -> Iterator[list[str]]:
 
 
 def _figure(score: float) -> str:
-    """A score with two digits. Raises ValueError if it is not finite."""
-    if not math.isfinite(score):
-        raise ValueError("a score is a finite number")
-    return f"{score:.2f}"
+    """A score with two digits."""
+    return f"{float(score):.2f}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

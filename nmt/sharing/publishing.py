@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import re
@@ -15,7 +16,7 @@ from nmt.bundle.hub import PREFIX, calling_hub
 from nmt.bundle.places import CARD, OPTIONAL, REQUIRED, SUFFIX, find_model
 from nmt.errors import UsageError
 from nmt.runtime.arguments import as_path
-from nmt.runtime.files import write_atomically
+from nmt.runtime.files import write_content
 from nmt.sharing.card import describe_corpus, is_written_by_nmt, license_in, model_card
 
 _log = logging.getLogger(__name__)
@@ -28,12 +29,10 @@ class Upload:
     Attributes:
         address: the page of the model.
         commit: the commit; the one before if nothing had changed.
-        keeps_card: whether a card on the hub that was edited by hand differs from the model's, and stays.
     """
 
     address: str
     commit: str
-    keeps_card: bool
 
 
 def export(model: str | os.PathLike[str], output: str | os.PathLike[str], *, license: str | None = None) -> Path:
@@ -59,44 +58,31 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], *, lic
     if path.exists() or path.is_symlink():
         raise UsageError(f"{path} already exists: move it, or choose another name with -o.")
     shared = SharedModel.load(as_path(model, "The model"), license)
-    files = shared.files(path.name)
-
-    def write(temporary: Path) -> None:
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
-            for name, content in files.items():
-                member = zipfile.ZipInfo(
-                    name, (1980, 1, 1, 0, 0, 0)
-                )  # zip's first day, so that bytes depend on no time
-                member.create_system, member.external_attr = 3, 0o644 << 16
-                archive.writestr(member, content)
-
-    write_atomically(path, write)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as members:
+        for name, content in shared.files(path.name).items():
+            member = zipfile.ZipInfo(name)  # of 1980, so that bytes depend on no time
+            member.create_system, member.external_attr = 3, 0o644 << 16
+            members.writestr(member, content)
+    write_content(path, archive.getvalue())
     shared.warn()
     return path
 
 
-def push(
-    model: str | os.PathLike[str],
-    name: str,
-    *,
-    private: bool = False,
-    license: str | None = None,
-    replace_card: bool = False,
-) -> Upload:
+def push(model: str | os.PathLike[str], name: str, *, private: bool = False, license: str | None = None) -> Upload:
     """Upload a model to the Hugging Face hub in one commit, as `nmt push` does.
 
         nmt.push("runs/mine", "owner/name", license="cc-by-4.0")
         nmt.load("hf:owner/name")
 
-    What translating needs is uploaded, with recorded scores and a model card. A README.md in the model folder is the card. A
-    card on the hub that nmt wrote is written anew; one that was edited by hand stays as it is, with a warning.
+    What translating needs is uploaded, with recorded scores and a model card. A README.md in the model folder is the card. Without
+    one, nmt writes it; but a card on the hub that was edited by hand stays as it is, with a warning.
 
     Args:
         model: a model folder, or what else `nmt.load` takes.
         name: `owner/name`; a repository that does not exist is made.
         private: make a private repository.
         license: identifier of the model's license, for the card. Default: that of an earlier card, or none.
-        replace_card: replace the card on the hub, even if it was edited by hand.
 
     Raises:
         DataError: the model cannot be loaded, or the hub refuses.
@@ -117,9 +103,8 @@ def push(
             card_on_hub = Path(api.hf_hub_download(repository, CARD, revision=info.sha)).read_text(encoding="utf-8")
             shared = replace(shared, license=shared.license or license_in(card_on_hub))
         files = shared.files(f"{PREFIX}{repository}")
-        was_edited = card_on_hub is not None and not is_written_by_nmt(card_on_hub)
-        keeps_card = was_edited and not replace_card and card_on_hub != files[CARD].decode()
-        if keeps_card:
+        if shared.card is None and card_on_hub is not None and not is_written_by_nmt(card_on_hub):
+            _log.warning("The card on the hub was edited by hand and stays as it is; --dry-run prints the new one.")
             del files[CARD]
         commit = api.create_commit(
             repository,
@@ -128,12 +113,7 @@ def push(
             parent_commit=info.sha,  # fails if somebody changes it meanwhile
         )
     shared.warn()
-    if keeps_card:
-        _log.warning(
-            "The card on the hub was edited by hand and stays as it is: --replace-card replaces it, --dry-run prints "
-            "the new one."
-        )
-    return Upload(f"{api.endpoint}/{repository}", commit.oid, keeps_card)
+    return Upload(f"{api.endpoint}/{repository}", commit.oid)
 
 
 def check_name(name: str) -> str:
@@ -189,16 +169,11 @@ class SharedModel:
         return {CARD: card.encode(), **{name: path.read_bytes() for name, path in paths.items() if path.is_file()}}
 
     def warn(self) -> None:
-        """Log what the owner should know before others read it."""
-        recipe = self.bundle.recipe
+        """Log that the card names no license."""
         if self.license is None:
-            licenses = {text.corpus: describe_corpus(text.corpus)[1] for text in recipe.data.corpora}
+            licenses = {text.corpus: describe_corpus(text.corpus)[1] for text in self.bundle.recipe.data.corpora}
             _log.warning(
                 "The card names no license, so nobody knows whether they may use the model: give --license ID, such as "
                 "mit or cc-by-4.0 (training text: %s).",
                 "; ".join(f"{corpus}: {license or 'license not known'}" for corpus, license in licenses.items()),
             )
-        paths = re.findall(r'"((?:[/~]|[A-Za-z]:[\\/])[^"]*)"', recipe.model_dump_json())
-        if paths:
-            names = ", ".join(dict.fromkeys(paths))
-            _log.warning("The recipe names files of this machine, and everybody will read that: %s.", names)

@@ -349,9 +349,3 @@ def test_a_test_set_of_sacrebleu_is_exported_translated_and_evaluated(model: Pat
 def test_without_arguments_the_help_is_shown() -> None:
     assert good(nmt()) == good(nmt("--help"))
     assert good(nmt("--version")).startswith("nmt 0.")
-
-
-def test_more_threads_than_cores_are_not_started(model: Path) -> None:
-    ended = nmt("translate", model, "--threads", 10_000, stdin=b"A dog.\n")
-    good(ended)
-    assert b"10000 threads become" in ended.stderr

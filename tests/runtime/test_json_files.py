@@ -15,8 +15,6 @@ from nmt.training.log import METRICS, read_validations
 from tests.robustness import tiny
 
 DEEP = "[" * 200_000
-NUMBER = "9" * 400
-VALID = '{"kind": "valid", "best": true, "bleu": %s, "signatures": {"bleu": "s"}}\n'
 
 
 @pytest.fixture
@@ -30,10 +28,10 @@ def test_what_is_no_json_of_ours_is_a_value_error(text: str) -> None:
         parse_json(text)
 
 
-@pytest.mark.parametrize("content", [DEEP + "\n", VALID % NUMBER, VALID % "NaN", "\xff\n"])
+@pytest.mark.parametrize("content", [DEEP + "\n", '{"kind": "valid", "best": true, "bleu": "x"}\n', "\xff\n"])
 @pytest.mark.parametrize("name", ["metrics.jsonl", "scores.json", "data.json"])
 def test_damaged_files_of_a_model_are_a_sentence(name: str, content: str, tmp_path: Path, recipe: Recipe) -> None:
-    (tmp_path / name).write_text(content, encoding="latin-1")
+    (tmp_path / name).write_text(content.replace('"x"', '"x", "signatures": {"bleu": "s"}'), encoding="latin-1")
     read = load_data_description if name == "data.json" else lambda folder: recorded_scores(folder, recipe)
     with pytest.raises(DataError, match=f"{name}.* is damaged"):
         read(tmp_path)

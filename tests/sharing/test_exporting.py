@@ -95,18 +95,12 @@ def test_no_file_is_replaced(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other.zip").exists()
 
 
-def test_a_warning_names_what_others_should_not_miss(run: Path, tmp_path: Path) -> None:
-    recipe = run / RECIPE
-    recipe.write_text(recipe.read_text().replace("multi30k/val", "/home/ann/secret/val"))
-    ended = run_nmt("export", run, "-o", tmp_path / "mine.zip")
-    first, second = ended.stderr.decode().splitlines()
-    assert first.startswith(
+def test_a_warning_says_that_there_is_no_license(run: Path, tmp_path: Path) -> None:
+    [warning] = run_nmt("export", run, "-o", tmp_path / "mine.zip").stderr.decode().splitlines()
+    assert warning.startswith(
         "nmt: The card names no license, so nobody knows whether they may use the model: give --lic"
     )
-    assert "multi30k/train: non-commercial research and education" in first
-    assert second == (
-        "nmt: The recipe names files of this machine, and everybody will read that: /home/ann/secret/val."
-    )
+    assert "multi30k/train: non-commercial research and education" in warning
 
 
 # --- zips from strangers ------------------------------------------------------------------------------------------
@@ -198,7 +192,7 @@ def test_scores_of_test_texts_come_first(run: Path, tmp_path: Path) -> None:
     lines = [line for line in card(run, tmp_path).splitlines() if line.startswith("| `") and "license" not in line]
     assert [line.split("|")[2].split()[0] for line in lines[:4]] == ["BLEU", "chrF2", "TER", "BLEU"]
     assert lines[0].startswith("| `test.{en,de}` | BLEU ")
-    for content in ("[]", "{}", '{"text": "x", "scores": [{}]}', "not JSON"):
+    for content in ("[]", "{}", '{"text": "x", "scores": [{}]}'):
         (run / SCORES).write_text(content)
         with pytest.raises(DataError, match=r"scores\.json is damaged: it must hold what `nmt evaluate MODEL --json`"):
             nmt.export(run, tmp_path / "other.zip")

@@ -9,7 +9,6 @@ import pytest
 import nmt
 from nmt.cli import app
 from nmt.errors import DataError
-from nmt.sharing.publishing import SharedModel
 from tests.robustness import tiny
 from tests.sharing.conftest import Hub, Repository
 
@@ -81,20 +80,6 @@ def test_a_refusal_is_one_line(hub: Hub, run: Path, error: Exception, message: s
     assert hub.repositories == {}
 
 
-def test_a_change_at_the_same_time_is_not_overwritten(hub: Hub, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    repository = hub.repositories[NAME] = Repository()
-    files = SharedModel.files
-
-    def changed_meanwhile(shared: SharedModel, address: str) -> dict[str, bytes]:
-        repository.add({"README.md": b"by a colleague"})
-        return files(shared, address)
-
-    monkeypatch.setattr(SharedModel, "files", changed_meanwhile)
-    with pytest.raises(DataError, match=r"Cannot upload to ann/mine: .*412"):
-        nmt.push(run, NAME)
-    assert repository.commits[-1]["README.md"] == b"by a colleague"
-
-
 def test_what_cannot_be_loaded_or_pushed_is_refused_in_one_line(
     hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,7 +116,7 @@ def card(hub: Hub) -> str:
 
 
 def test_a_card_on_the_hub_is_written_anew_unless_it_was_edited(
-    hub: Hub, run: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    hub: Hub, run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def retrain(bleu: str) -> None:
         log = run / "metrics.jsonl"
@@ -139,36 +124,26 @@ def test_a_card_on_the_hub_is_written_anew_unless_it_was_edited(
 
     nmt.push(run, NAME, license="mit")
     retrain("32.5")
-    assert not nmt.push(run, NAME).keeps_card
+    nmt.push(run, NAME)
     assert "BLEU 32.50" in card(hub)
     assert "license: mit" in card(hub)  # as in the card that was there
     assert caplog.messages == []
     retrain("33.5")
     for edited in (card(hub).replace("## Use", "## How we use it"), card(hub) + "More.\n", "By hand."):
-        caplog.clear()
         hub.repositories[NAME].add({"README.md": edited.encode()})
-        assert command(capsys, "push", run, NAME) == (0, f"https://hub/{NAME}\n", "")
-        assert caplog.messages[-1].startswith(
-            "The card on the hub was edited by hand and stays as it is: --replace-card"
-        )
+        nmt.push(run, NAME, license="mit")
+        assert caplog.messages.pop().startswith("The card on the hub was edited by hand and stays as it is")
         assert card(hub) == edited
-    assert command(capsys, "push", run, NAME, "--replace-card") == (0, f"https://hub/{NAME}\n", "")
-    assert "BLEU 33.50" in card(hub)
 
 
 def test_a_card_of_ones_own_is_used_as_it_is(hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own = "---\nlicense: mit\n---\n# Mine\n"
-    (run / "README.md").write_text(own)
-    assert not nmt.push(run, NAME).keeps_card
-    assert card(hub) == own
-    assert command(capsys, "push", run, NAME) == (0, f"https://hub/{NAME}\n", "")
+    for card_of_user in ("---\nlicense: mit\n---\n# Mine\n", "---\nlicense: mit\n---\n# Mine, again\n"):
+        (run / "README.md").write_text(card_of_user)
+        nmt.push(run, NAME)
+        assert card(hub) == card_of_user
     status, _, err = command(capsys, "push", run, NAME, "--license", "cc0-1.0")
     assert status == 2
     assert "README.md is your own card, which is used as it is: write `license: cc0-1.0`" in err
-    (run / "README.md").write_text(own + "More.\n")
-    assert nmt.push(run, NAME).keeps_card
-    assert card(hub) == own
-    assert (run / "README.md").read_text() == own + "More.\n"
 
 
 # --- commands -----------------------------------------------------------------------------------------------------

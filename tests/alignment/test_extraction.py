@@ -21,6 +21,9 @@ def test_links_are_read_off_by_either_method() -> None:
     assert Extraction(threshold=0.5).pair(one).links == {(0, 0)}
     assert Extraction("threshold").pair(one).links == {(0, 0), (1, 0)}
     assert Extraction("threshold", 0.2).pair(one).links == {(0, 0), (1, 0), (0, 1), (1, 1)}
+    for threshold in (0.0, 1.5):
+        with pytest.raises(UsageError, match="must lie above 0 and not above 1"):
+            Extraction(threshold=threshold)
 
 
 def test_links_are_mutual_where_both_words_choose_each_other() -> None:
@@ -55,12 +58,6 @@ def test_a_word_aligner_has_its_share_in_the_mean(joining: Mean) -> None:
         expected = (1 - ALIGNER_SHARE) * alone + ALIGNER_SHARE * np.array(confidences)
         np.testing.assert_allclose(result.alignment.weights, expected, atol=1e-12)
         assert result.links == {(0, 0), (1, 1)} != extraction.pair(forward, reverse).links
-
-
-def test_a_threshold_out_of_range_is_refused() -> None:
-    for threshold in (0.0, 1.5):
-        with pytest.raises(UsageError, match="must lie above 0 and not above 1"):
-            Extraction(threshold=threshold)
 
 
 def test_the_other_direction_reads_the_target_and_its_links_are_flipped() -> None:

@@ -16,7 +16,7 @@ def random_rows(targets: int, sources: int) -> np.ndarray:
 # --- the carrier ------------------------------------------------------------------------------------------------
 
 
-def test_alignment_keeps_its_own_unchangeable_weights() -> None:
+def test_alignment_keeps_a_copy_of_its_weights_that_cannot_change() -> None:
     weights = np.array([[0.25, 0.75]])
     alignment = Alignment(weights, ("a", "b"), ("c",))
     weights[0, 0] = 9
@@ -42,31 +42,22 @@ def merged(weights: ArrayLike, source_word_of: list[int], target_word_of: list[i
     return between_words(weights, source, target).weights
 
 
-def test_source_tokens_are_summed_and_target_tokens_averaged() -> None:
-    weights = [[0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.0, 1.0, 0.0]]
-    #  word 0: [.5+.25, .25]   word 1: mean of [.25, .75] and [1, 0]
-    assert merged(weights, [0, 0, 1], [0, 1, 1]).tolist() == [[0.75, 0.25], [0.625, 0.375]]
-
-
 def test_merging_agrees_with_loops_over_scattered_tokens() -> None:
     weights, source_word_of, target_word_of = random_rows(6, 5), [2, 0, -1, 2, 1], [1, 0, 1, -1, 0, 2]
     expected = np.zeros((3, 3))
     for word in range(3):
-        rows = [row for row, owner in zip(weights, target_word_of, strict=True) if owner == word]
+        rows = [row for row, row_word in zip(weights, target_word_of, strict=True) if row_word == word]
         for row in rows:
-            for weight, owner in zip(row, source_word_of, strict=True):
-                if owner >= 0:
-                    expected[word, owner] += weight / len(rows)
+            for weight, source_word in zip(row, source_word_of, strict=True):
+                if source_word >= 0:
+                    expected[word, source_word] += weight / len(rows)
     np.testing.assert_allclose(merged(weights, source_word_of, target_word_of), expected)
     whole = merged(weights, [0, 0, 1, 2, 2], [0, 1, 1, 2, 3, 3])
     np.testing.assert_allclose(whole.sum(axis=1), 1)  # rows that sum to one still do
 
 
-def test_end_marks_are_dropped_with_their_weight() -> None:
+def test_end_marks_are_dropped_with_their_weight_and_words_without_tokens_are_zeros() -> None:
     assert merged([[0.3, 0.3, 0.4], [0.0, 0.0, 1.0]], [0, 1], [0]).tolist() == [[0.3, 0.3]]
-
-
-def test_words_without_tokens_get_rows_and_columns_of_zeros() -> None:
     alignment = between_words([[1.0]], (("a", "b", "c"), [0]), (("d", "e"), [0]))
     assert alignment.weights.tolist() == [[1, 0, 0], [0, 0, 0]]
 

@@ -36,15 +36,6 @@ def attention_of(model: HardCaptioner) -> HardAttention:
     return attention
 
 
-def attend(model: HardCaptioner, batch: shapes.Batch, attention: Attention) -> AttentionOutput:
-    """Contexts and weights of two queries per picture."""
-    memory = model.encode(batch.source, batch.source_mask)
-    queries = torch.randn(len(batch.source), 2, 128, generator=torch.Generator().manual_seed(1))
-    positions = torch.arange(2).expand(len(batch.source), -1)
-    output: AttentionOutput = attention(queries, positions, memory.attention)
-    return output
-
-
 def cells_of(output: AttentionOutput) -> Tensor:
     """The cell that each word reads [B T]."""
     assert output.centers is not None
@@ -52,20 +43,16 @@ def cells_of(output: AttentionOutput) -> Tensor:
 
 
 def test_the_context_is_the_annotation_of_the_likeliest_cell(model: HardCaptioner, batch: shapes.Batch) -> None:
+    """Of two queries per picture; the weights are those of soft attention."""
     model.eval()
-    output = attend(model, batch, attention_of(model))
-    annotations = model.encode(batch.source, batch.source_mask).attention.annotations
+    attention, memory = attention_of(model), model.encode(batch.source, batch.source_mask).attention
+    queries, positions = torch.randn(len(batch.source), 2, 128), torch.arange(2).expand(len(batch.source), -1)
+    output, soft = (read(queries, positions, memory) for read in (attention, Attention(attention.score, window=None)))
+    assert torch.equal(output.weights, soft.weights)
     for row, step in np.ndindex(4, 2):
         cell = int(output.weights[row, step].argmax())
         assert cells_of(output)[row, step] == cell
-        assert torch.equal(output.contexts[row, step], annotations[row, cell])
-
-
-def test_weights_are_those_of_soft_attention(model: HardCaptioner, batch: shapes.Batch) -> None:
-    model.eval()
-    attention = attention_of(model)
-    soft = Attention(attention.score, window=None)
-    assert torch.equal(attend(model, batch, attention).weights, attend(model, batch, soft).weights)
+        assert torch.equal(output.contexts[row, step], memory.annotations[row, cell])
 
 
 def test_cells_are_drawn_by_their_weights(model: HardCaptioner) -> None:

@@ -25,11 +25,6 @@ def every(vectors: Tensor) -> Tensor:
     return torch.ones(vectors.shape[:2], dtype=torch.bool)
 
 
-def classifier(attention: str, *, masked: bool = True) -> Classifier:
-    torch.manual_seed(1)
-    return Classifier(len(WORDS), 2, attention=attention, masked=masked)
-
-
 def softmax(scores: list[float]) -> list[float]:
     total = sum(map(math.exp, scores))
     return [math.exp(score) / total for score in scores]
@@ -62,15 +57,23 @@ def test_additive_attention_is_the_word_attention_of_yang_et_al() -> None:
     assert torch.allclose(attention(source)[1][0, 0], expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("hierarchical", [False, True])
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_a_text_is_read_alike_alone_and_beside_a_longer_one(attention: str) -> None:
-    model = classifier(attention)
-    probabilities, weights = predict(model, IDS)
-    alone, own_weights = predict(model, IDS[1:, :2])
-    assert torch.allclose(probabilities[1:], alone, atol=1e-6)
-    assert torch.allclose(weights[1:, :, :2], own_weights, atol=1e-6)
-    assert not weights[1, :, 2:].any()
-    assert torch.allclose(weights.sum(-1), torch.tensor(float(attention != "last")))
+def test_a_text_or_document_is_classified_alike_alone_and_beside_a_longer_one(
+    attention: str, hierarchical: bool
+) -> None:
+    torch.manual_seed(1)
+    model = Classifier(len(WORDS), 2, attention=attention, hierarchical=hierarchical)
+    both, alone = IDS, IDS[1:, :2]
+    if hierarchical:
+        short, long = [["a", "b"], ["c"]], [["a"], ["b", "c", "a"], [], ["c"]]
+        both, alone = encode_sentences([long, short], WORDS), encode_sentences([short], WORDS)
+    (probabilities, weights), (probabilities_alone, weights_alone) = predict(model, both), predict(model, alone)
+    assert torch.allclose(probabilities[1:], probabilities_alone, atol=1e-6)
+    within = weights[1:, :, : alone.shape[1]]
+    assert torch.allclose(within[..., : alone.shape[-1]], weights_alone, atol=1e-6)
+    assert torch.allclose(weights.flatten(2).sum(-1), torch.tensor(float(attention != "last")))
+    assert not weights[both.unsqueeze(1).expand_as(weights) == PADDING].any()
 
 
 def test_unknown_words_and_empty_texts_have_an_id() -> None:
@@ -85,12 +88,12 @@ def test_a_document_is_read_sentence_by_sentence() -> None:
     lengths = [[4, 2, 3], [1, 4]]
     vectors, mask = torch.randn(2, 3, 4, 6), torch.zeros(2, 3, 4, dtype=torch.bool)
     for document, row in enumerate(lengths):
-        for sentence, length in enumerate(row):
-            mask[document, sentence, :length] = True
+        for place, length in enumerate(row):
+            mask[document, place, :length] = True
     context, weights = reader(vectors, mask)
     for document, row in enumerate(lengths):
         sentences = [vectors[document, place, None, :length] for place, length in enumerate(row)]
-        read, within = zip(*(reader.words(each, every(each)) for each in sentences), strict=True)
+        read, within = zip(*(reader.words(sentence, every(sentence)) for sentence in sentences), strict=True)
         expected, of_sentences = reader.sentences(torch.stack(read, 1), every(torch.stack(read, 1)))
         assert torch.allclose(context[document], expected[0], atol=1e-6)
         for place, length in enumerate(row):
@@ -98,20 +101,6 @@ def test_a_document_is_read_sentence_by_sentence() -> None:
             assert torch.allclose(weights[document, :, place, :length], share, atol=1e-6)
         assert not weights[document, 0][~mask[document]].any()
         assert torch.allclose(weights[document].sum(), torch.tensor(1.0))
-
-
-@pytest.mark.parametrize("attention", ATTENTIONS)
-def test_a_document_is_classified_alike_alone_and_beside_a_longer_one(attention: str) -> None:
-    torch.manual_seed(1)
-    model = Classifier(len(WORDS), 2, attention=attention, hierarchical=True)
-    short, long = [["a", "b"], ["c"]], [["a"], ["b", "c", "a"], [], ["c"]]
-    both, alone = encode_sentences([long, short], WORDS), encode_sentences([short], WORDS)
-    assert both.shape == (2, 4, 3)
-    assert both[0, 2].tolist() == [UNKNOWN, PADDING, PADDING]
-    (together, weights), (by_itself, own) = predict(model, both), predict(model, alone)
-    assert torch.allclose(together[1:], by_itself, atol=1e-6)
-    assert torch.allclose(weights[1:, :, :2, :2], own, atol=1e-6)
-    assert weights.shape == (2, 4 if attention == "4-heads" else 1, 4, 3)
 
 
 def test_a_text_is_cut_into_sentences_and_to_its_first_words() -> None:
@@ -127,7 +116,7 @@ def test_training_keeps_the_epoch_that_is_best_on_the_validation_texts() -> None
     torch.manual_seed(0)
     ids = torch.randint(2, 5, (64, 4))
     labels = (ids == 4).any(1, keepdim=True).repeat(1, 2)
-    model, reports = classifier("additive"), list[str]()
+    model, reports = Classifier(len(WORDS), 2, attention="additive"), list[str]()
     fit(model, Examples(ids, labels), Examples(ids, ~labels), epochs=4, report=reports.append)
     losses = [float(line.split("loss ")[1].split(" ")[0]) for line in reports]
     final = torch.nn.functional.binary_cross_entropy(predict(model, ids)[0], (~labels).float())

@@ -84,17 +84,6 @@ def test_new_lines_are_classified_also_by_a_kept_classifier(run: Inside, sentime
     assert run.sentence("--load", new, "--classify", new).startswith(f"{new} is no classifier that --save has written")
 
 
-def test_words_without_an_encoder_are_a_set(run: Inside, sentiment: Path, tmp_path: Path) -> None:
-    new = tmp_path / "new.txt"
-    new.write_text("the plot was superb\nsuperb was plot the\n")
-    options = ["--text", "review", "--label", "sentiment", "--epochs", 4, "--encoder", "none"]
-    output, errors = run(sentiment, *options, "--classify", new)
-    first, second = (line.split("\t") for line in output.splitlines())
-    assert first[:2] == second[:2]
-    assert sorted(first[3].split(" ")) == sorted(second[3].split(" "))
-    assert all(float(figure) > 0.9 for row in cells(errors) for figure in row[2:])
-
-
 def test_documents_are_read_by_their_sentences(run: Inside, tmp_path: Path) -> None:
     """The sentence about the film tells; the others have telling words of either class."""
     author = random.Random(3)
@@ -118,7 +107,7 @@ def test_several_columns_are_labels_of_which_a_text_has_any(run: Inside, tmp_pat
     marks = [(author.random() < 0.5, author.random() < 0.5) for _ in range(400)]
     rows = [(review(author, ["clumsy"] * rude + ["awful"] * angry), int(rude), int(angry)) for rude, angry in marks]
     table = write(tmp_path / "comments.tsv", ("comment", "rude", "angry"), rows)
-    output, _ = run(table, "--text", "comment", "--label", "rude", "--label", "angry")
+    output, _ = run(table, "--text", "comment", "--label", "rude", "--label", "angry", "--encoder", "none")
     assert [row[0] for row in cells(output)] == ["rude", "angry"]
     assert all(float(figure) > 0.95 for row in cells(output) for figure in row[2:])
 

@@ -66,7 +66,7 @@ def list_corpora(
     mtdata:Statmt-europarl-10-deu-eng, whose text is not verified: --search finds its names (`pip install "attentional-nmt[mtdata]"`).
     """
     from nmt.data.catalogue import entries, names
-    from nmt.data.mtdata_index import search_mtdata
+    from nmt.data.external import search_mtdata
     from nmt.data.sample import SIZES
 
     if search is None:
@@ -116,17 +116,13 @@ def describe_corpus(
 
     Examples:
       nmt corpora info multi30k
-      nmt corpora info sacrebleu:wmt14
 
     Details:
 
     Sources are tried in order. "verified" text must have the SHA-256 of the catalogue.
     """
-    from nmt.data.sacrebleu_sets import PREFIX, describe_test_set
-
-    rows = list(describe_test_set(name).items()) if name.startswith(PREFIX) else _description(name)
     lines: list[list[str]] = []
-    for key, text in rows:
+    for key, text in _description(name):
         wrapped = textwrap.wrap(text, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)
         lines += [[key if number == 0 else "", line] for number, line in enumerate(wrapped)]
     print_table(lines)

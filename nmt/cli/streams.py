@@ -88,7 +88,7 @@ def input_file(path: Path, direction: Direction) -> Path:
     """The file to read: the source side of a test set such as `sacrebleu:wmt14/en-de`, else the path itself."""
     if not str(path).startswith("sacrebleu:"):
         return path
-    from nmt.data.sacrebleu_sets import sacrebleu_files
+    from nmt.data.external import sacrebleu_files
 
     return sacrebleu_files(str(path), *direction)[0]
 

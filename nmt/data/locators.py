@@ -12,12 +12,10 @@ from nmt.data import catalogue, sample
 from nmt.data.catalogue import fetching
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
+from nmt.data.external import read_hub, read_mtdata, sacrebleu_files
 from nmt.data.formats import FORMATS, PAIR_FILES, read_units
-from nmt.data.hub_datasets import read_hub
 from nmt.data.lines import COMPRESSIONS, any_compression, read_lines
 from nmt.data.mixture import mix
-from nmt.data.mtdata_index import read_mtdata
-from nmt.data.sacrebleu_sets import sacrebleu_files
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
 from nmt.data.tables import find_columns, in_batches, is_table, read_table, suffix_among
 from nmt.errors import DataError

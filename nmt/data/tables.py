@@ -1,24 +1,24 @@
 """Read columns of tables: tsv, csv, JSON Lines, Parquet and Arrow."""
 
 import csv
-import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
-from itertools import chain, count, islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from nmt.data.columns import Column, collect
 from nmt.data.lines import COMPRESSIONS, read_lines
 from nmt.errors import DataError
+from nmt.runtime.cache import expand_home
 from nmt.text.languages import find_language, matching
 
 ROWS = 10_000
 """Rows per batch."""
-_LONGEST_RECORD = 1_000
-"""Most lines of one row of a quoted tsv file."""
+_QUOTED = re.compile(r'"(?=.*"")(?:[^"]|"")*"')
+"""A cell that a writer of CSV has put in quotes because of the quotes in it, which it has doubled."""
 Batches = Iterator[tuple[list[str], ...]]
 """Batches of rows; each is a tuple with one list per column."""
 Pairs = Iterator[tuple[str, str]]
@@ -101,13 +101,10 @@ def _is_pair(cells: Sequence[str], languages: Sequence[str]) -> bool:
 
 def existing_file(place: str | Path) -> Path:
     """The file of this name, `~` expanded. Raises DataError if there is none."""
-    try:
-        path = Path(place).expanduser()
-        if path.is_file():
-            return path
-    except (OSError, ValueError, RuntimeError):  # an invalid name, or an unknown home folder
-        pass
-    raise DataError(f"There is no file {place}.")
+    path = expand_home(place)
+    if not path.is_file():
+        raise DataError(f"There is no file {place}.")
+    return path
 
 
 def one_line(texts: list[str]) -> list[str]:
@@ -117,8 +114,12 @@ def one_line(texts: list[str]) -> list[str]:
 
 def _delimited(path: Path, names: Sequence[str], exact: bool, delimiter: str) -> Batches:
     """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (without a header, source and target)."""
-    is_csv = delimiter == "," or _is_quoted(path)
-    rows = _csv_rows(path, delimiter) if is_csv else enumerate((line.split("\t") for line in read_lines(path)), 1)
+    is_csv = delimiter == ","
+    if not is_csv and '"' in (
+        line := next(read_lines(path), "")
+    ):  # all cells are in quotes if the names of columns are
+        is_csv = find_columns(line.replace('"', "").split("\t"), names, path, exact=exact) is not None
+    rows = _csv_rows(path, delimiter) if is_csv else _tsv_rows(path)
     first = next(rows, None)
     if first is None:
         return
@@ -127,29 +128,22 @@ def _delimited(path: Path, names: Sequence[str], exact: bool, delimiter: str) ->
     if columns is None and may_have_none and _is_pair(header, names):
         columns, rows = [0, 1], chain([first], rows)
     if columns is None:
-        problem = f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}"
-        raise DataError(f"{problem}{_advice(header, names) if may_have_none else ''}.")
-    yield from in_batches(_cells(path, rows, len(header), columns), len(names))
+        advice = "; a table without a header has source and target alone" if may_have_none else ""
+        raise DataError(f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}{advice}.")
 
+    def cells() -> Iterator[tuple[str, ...]]:
+        for line, row in rows:
+            if len(row) != len(header):
+                raise DataError(
+                    f"{path}, line {line}: the number of columns is {len(row)}, but {len(header)} in the first line."
+                )
+            yield tuple(row[column] for column in columns)
 
-def _advice(header: Sequence[str], names: Sequence[str]) -> str:
-    """What to do about a tsv file without a header that can be read."""
-    if len(header) != 2:
-        return "; without a header, a table has source and target alone"
-    return f"; if these are no names of columns, put a line above them that names {' and '.join(names)} in their order"
+    yield from in_batches(cells(), len(names))
 
 
 def _columns(names: Sequence[str], conjunction: str = "and") -> str:
     return f"column{'s' * (len(names) > 1)} {f' {conjunction} '.join(names)}"
-
-
-def _cells(
-    path: Path, rows: Iterator[tuple[int, list[str]]], width: int, columns: Sequence[int]
-) -> Iterator[tuple[str, ...]]:
-    for line, row in rows:
-        if len(row) != width:
-            raise DataError(f"{path}, line {line}: the number of columns is {len(row)}, but {width} in the first line.")
-        yield tuple(row[column] for column in columns)
 
 
 def in_batches(rows: Iterator[tuple[str, ...]], width: int) -> Batches:
@@ -158,42 +152,13 @@ def in_batches(rows: Iterator[tuple[str, ...]], width: int) -> Batches:
         yield tuple([row[column] for row in batch] for column in range(width))
 
 
-def _is_quoted(path: Path) -> bool:
-    """Whether every quote in a tsv file is where a writer of CSV would put it; otherwise quotes are text.
-
-    It puts them where a cell needs them or, if the first line has quotes around it, at all cells.
-    """
-    lines, has_quotes = read_lines(path), False
-    first = next(lines, "")
-    quoting: Literal[0, 1] = csv.QUOTE_ALL if first[:1] == first[-1:] == '"' else csv.QUOTE_MINIMAL
-    for line in (lines := chain([first], lines)):
-        if '"' not in line and quoting == csv.QUOTE_MINIMAL:
-            continue
-        record = [line, *_continued(lines)] if line.count('"') % 2 else [line]
-        if not _is_rewritten("\n".join(record), quoting):
-            return False
-        has_quotes = True
-    return has_quotes
-
-
-def _continued(lines: Iterator[str]) -> Iterator[str]:
-    """The lines of a record after its first, to the one that closes its quotes."""
-    for line in islice(lines, _LONGEST_RECORD):
-        yield line
-        if line.count('"') % 2:
-            return
-
-
-def _is_rewritten(record: str, quoting: Literal[0, 1]) -> bool:
-    """Whether a writer of CSV gives this record again."""
-    csv.field_size_limit(2**31 - 1)
-    try:
-        rows = list(csv.reader(io.StringIO(record, newline=""), delimiter="\t", strict=True))
-    except csv.Error:
-        return False
-    output = io.StringIO(newline="")
-    csv.writer(output, delimiter="\t", lineterminator="\n", quoting=quoting).writerows(rows)
-    return len(rows) == 1 and output.getvalue() == f"{record}\n"
+def _tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a tsv file, numbered from 1. Quotes are text, except around a cell in which quotes are doubled."""
+    for number, line in enumerate(read_lines(path), 1):
+        cells = line.split("\t")
+        if '""' in line:
+            cells = [cell[1:-1].replace('""', '"') if _QUOTED.fullmatch(cell) else cell for cell in cells]
+        yield number, cells
 
 
 def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -215,54 +180,30 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _json_lines(path: Path, names: Sequence[str], exact: bool) -> Batches:
     """Read a file with one JSON object per line: `{"en": ..., "de": ...}`, also nested in `"translation"`."""
-    example = ", ".join(f'"{name}": ...' for name in names)
+    example = ", ".join(f'"{name}": text' for name in names)
 
     def rows() -> Iterator[tuple[str, ...]]:
-        header, keys = (), tuple(names)  # of the line before
+        header, columns = list[str](), list[int]()  # of the line before
         for number, line in enumerate(read_lines(path), 1):
             if not line.strip():
                 continue
-            where = f"{path}, line {number}"
             try:
                 row = json.loads(line)
                 row = nested if isinstance(nested := row.get("translation"), dict) else row
-                if tuple(row) != header:
-                    header = tuple(row)
-                    keys = _keys(header, tuple(names), str(path), exact)
-                texts = tuple(row[key] for key in keys)
-            except (ValueError, RecursionError):
-                raise DataError(f"{where}: not valid JSON: {line[:60]!r}.") from None
-            except (KeyError, TypeError, AttributeError):
-                raise DataError(f"{where}: needs {{{example}}}, but is {line[:60]!r}.") from None
-            _check_text(texts, where)
-            if "\\u" in line:
-                _refuse_surrogates(texts, where)
+                if list(row) != header:
+                    header = list(row)
+                    columns = find_columns(header, names, path, exact=exact) or []
+                if not columns:
+                    raise TypeError
+                texts = tuple(row[header[column]] for column in columns)
+                "".join(texts).encode()  # fails if one is no text, or has a lone surrogate, which JSON allows
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{path}, line {number}: not valid JSON ({error}): {line[:60]!r}.") from None
+            except (TypeError, AttributeError):
+                raise DataError(f"{path}, line {number}: needs {{{example}}}, but is {line[:60]!r}.") from None
             yield texts
 
     return in_batches(rows(), len(names))
-
-
-@lru_cache(maxsize=1_000)
-def _keys(header: tuple[str, ...], names: tuple[str, ...], place: str, exact: bool) -> tuple[str, ...]:
-    """The keys of an object with these names. Raises KeyError if one is missing."""
-    columns = find_columns(header, names, place, exact=exact)
-    if columns is None:
-        raise KeyError(names)
-    return tuple(header[column] for column in columns)
-
-
-def _check_text(texts: Sequence[Any], where: str) -> None:
-    """Raise DataError if a cell is not text."""
-    for text in texts:
-        if not isinstance(text, str):
-            raise DataError(f"{where}: every side must be text, but one is {text!r}.")
-
-
-def _refuse_surrogates(texts: Sequence[str], where: str) -> None:
-    """Raise DataError if a text has a lone surrogate (`\\ud83d`), which JSON allows but UTF-8 does not."""
-    for text in texts:
-        if match := re.search(r"[\ud800-\udfff]", text):
-            raise DataError(f"{where}: character {match.start() + 1} of {text[:60]!r} is a lone surrogate.")
 
 
 def _parquet(path: Path, names: Sequence[str], exact: bool) -> Batches:
@@ -285,11 +226,12 @@ def arrow_texts(tables: Iterator[Any], names: Sequence[str], place: str, *, exac
         try:
             texts = tuple(column.to_pylist() for column in columns)
         except UnicodeDecodeError as error:
-            raw = zip(*(column.cast("binary").to_pylist() for column in columns), strict=True)
-            row = next(row for row, cells in zip(count(before + 1), raw, strict=False) if error.object in cells)
-            raise DataError(f"{place}, row {row}: not valid UTF-8 ({error.object[:60]!r}).") from None
-        for row, cells in zip(count(before + 1), zip(*texts, strict=True), strict=False):
-            _check_text(cells, f"{place}, row {row}")
+            rows = f"rows {before + 1} to {before + len(table)}"
+            raise DataError(f"{place}, {rows}: not valid UTF-8 ({error.object[:60]!r}).") from None
+        for row, cells in enumerate(zip(*texts, strict=True), before + 1):
+            for text in cells:
+                if not isinstance(text, str):
+                    raise DataError(f"{place}, row {row}: every side must be text, but one is {text!r}.")
         before += len(table)
         yield texts
 

@@ -177,7 +177,7 @@ TABLE = {
     f"{CLEAN} --max-word-length 1": (1, "No pair of table.tsv passes the filters (kept 0 of 1 pair; dropped "),
     "corpora fetch multi30": (1, "did you mean 'multi30k'?"),
     "corpora fetch multi30k/vall": (1, "did you mean 'val'?"),
-    "corpora info sacrebleu:wmt4/en-de": (1, "sacreBLEU has no test set 'wmt4'"),
+    "corpora info sacrebleu:wmt14": (1, "is no corpus of the catalogue"),
     "corpora info wmt14-en-de": (1, "did you mean 'wmt14-de-en'?"),
     "translate en-de --input sacrebleu:wmt1/en-de": (1, "sacreBLEU has no test set 'wmt1'"),
     # nmt train, nmt compare, and no command at all

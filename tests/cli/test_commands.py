@@ -316,7 +316,6 @@ def test_corpora_are_listed_checked_and_described(tmp_path: Path) -> None:
         *text
     }
     assert f"  here     {tmp_path}/multi30k" in text
-    assert "pairs     cs-en, en-cs, de-en" in good(nmt("corpora", "info", "sacrebleu:wmt14"))
     family = good(nmt("corpora", "info", "wmt14"))
     assert "pairs     de-en, fr-en" in family
     assert "  source  hf:wmt/wmt14/de-en:train" in family

@@ -235,10 +235,6 @@ def test_damaged_files_are_named(suffix: str) -> None:
         ("dir/header.csv", "The corpus dir/header.csv is empty"),
         ("nope.parquet", r"There is no file nope\.parquet"),
         ("sample:nope", "no split 'nope', only train, valid, test"),
-        *(
-            (locator, "write hf:owner/name:split")
-            for locator in ("hf:", "hf:owner/name", "hf::train", "hf:owner/name:")
-        ),
     ],
 )
 def test_what_was_looked_for_is_named(locator: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,12 +281,12 @@ def test_a_folder_is_not_a_file() -> None:
         ),
         ("t.tsv", "en_US\tde\ten\nx\tb\ta\n", [("a", "b")]),
         ("t.tsv", "is\tist\n", [("is", "ist")]),
-        ("t.tsv", 'en\tde\n"a ""b"".\nc"\tx\nd\t"y\tz"\n', [('a "b". c', "x"), ("d", "y\tz")]),
-        ("t.tsv", 'en\tde\n"a\nb"\t"x\ny"\n', [("a b", "x y")]),
+        ("t.tsv", 'en\tde\n"a ""b""."\tx\nd\t"""y"""\n', [('a "b".', "x"), ("d", '"y"')]),
+        ("t.tsv", '"en"\t"de"\n"a\nb"\t"x\ny"\n', [("a b", "x y")]),
         ("t.tsv", '"en"\t"de"\n"a"\t"x"\n', [("a", "x")]),
         ("t.tsv", 'en\tde\n"a"\t"x"\nb\ty\n', [('"a"', '"x"'), ("b", "y")]),
         ("t.tsv", '"a"\t"x"\nb\ty\n', [('"a"', '"x"'), ("b", "y")]),
-        ("t.tsv", 'en\tde\n"a"\tx\n"b ""c"""\ty\n', [('"a"', "x"), ('"b ""c"""', "y")]),
+        ("t.tsv", 'en\tde\n"a"\tx\n"b ""c"""\ty\n', [('"a"', "x"), ('b "c"', "y")]),
         ("t.tsv", 'en\tde\n"a, b.\t"x, y.\n"c!" d.\t"z!", w.\n', [('"a, b.', '"x, y.'), ('"c!" d.', '"z!", w.')]),
         ("t.csv", "id,target,source\n1,b,a\n", [("a", "b")]),
         ("t.csv", '\ufeffEnglish;German\r\n"a; ""x""";"b, y"\r\n', [('a; "x"', "b, y")]),
@@ -323,13 +319,12 @@ def test_one_column_is_found_by_any_name_of_its_language() -> None:
     [
         ("t.tsv", "a\tb\nc\n", "line 2: the number of columns is 1, but 2 in the first line"),
         ("t.tsv", "a\n", "line 1: needs the columns en and de, but has a"),
-        ("t.tsv", "1\ta\t2\tb\n", "but has 1, a, 2, b; without a header, a table has source and target alone"),
+        ("t.tsv", "1\ta\t2\tb\n", "but has 1, a, 2, b; a table without a header has source and target alone"),
         ("t.tsv", "en\tfr\na\tb\n", "line 1: needs the columns en and de, but has en, fr"),
         ("t.tsv", "fr\tja\na\tb\n", "line 1: needs the columns en and de, but has fr, ja"),
         ("t.tsv", "fra\teng\na\tb\n", "line 1: needs the columns en and de, but has fra, eng"),
         ("t.tsv", "French\tGerman\na\tb\n", "line 1: needs the columns en and de, but has French, German"),
-        ("t.tsv", "German\tKauderwelsch\na\tb\n", "put a line above them that names en and de in their order"),
-        ("t.tsv", "deu\tquz\na\tb\n", "line 1: needs the columns en and de, but has deu, quz; if these are no names"),
+        ("t.tsv", "German\tKauderwelsch\na\tb\n", "line 1: needs the columns en and de, but has German, Kauder"),
         ("t.tsv", "source\tZiel\na\tb\n", "line 1: needs the columns en and de, but has source, Ziel"),
         (
             "t.tsv",
@@ -343,12 +338,12 @@ def test_one_column_is_found_by_any_name_of_its_language() -> None:
         ("t.csv", 'en,de\n"a\nb",c\nd,e,f\n', "line 4: the number of columns is 3, but 2"),
         ("t.csv", 'en,de\na,b\nc,"d\ne,f\n', "line 3: not valid CSV"),
         ("t.csv", b"en,de\na,\xff\n", "line 2: not valid UTF-8"),
-        ("t.jsonl", '{"en":"a","de":"b"}\n{"en":"a"}\n', 'line 2: needs {"en": ..., "de": ...}, but is'),
-        ("t.jsonl", '\n{"en":"a","de"\n', 'line 2: not valid JSON: \'{"en":"a","de"\''),
+        ("t.jsonl", '{"en":"a","de":"b"}\n{"en":"a"}\n', 'line 2: needs {"en": text, "de": text}, but is'),
+        ("t.jsonl", '\n{"en":"a","de"\n', "line 2: not valid JSON (Expecting ':' delimiter"),
         ("t.jsonl", "[" * 100_000, "line 1: not valid JSON"),
         ("t.jsonl", "[1]\n", "line 1: needs"),
-        ("t.jsonl", '{"en":"a","de":null}\n', "line 1: every side must be text, but one is None"),
-        ("t.jsonl", '{"en":"a\\ud83d","de":"b"}\n', "line 1: character 2 of 'a\\ud83d' is a lone surrogate"),
+        ("t.jsonl", '{"en":"a","de":null}\n', 'line 1: needs {"en": text, "de": text}, but is'),
+        ("t.jsonl", '{"en":"a\\ud83d","de":"b"}\n', "line 1: not valid JSON ('utf-8' codec can't encode"),
         ("t.parquet", "no parquet", "is not a valid Parquet file"),
     ],
 )
@@ -388,86 +383,8 @@ def test_bad_parquet_rows_are_named() -> None:
         _load("t.parquet", "en", "fr")
     wrong = pa.array([*[b"a"] * 10_000, b"\xff"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"en": wrong, "de": ["x"] * 10_001}), "t.parquet")
-    with pytest.raises(DataError, match=r"^t\.parquet, row 10001: not valid UTF-8"):
+    with pytest.raises(DataError, match=r"^t\.parquet, rows 10001 to 10001: not valid UTF-8"):
         _load("t.parquet")
-
-
-# --- the hub ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def hub_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
-
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(folder / "hub"))
-
-
-@pytest.mark.usefixtures("hub_cache")
-def test_a_local_dataset_is_read_through_the_hub_package() -> None:
-    _write("set/train.jsonl", "".join(json.dumps({"translation": {"en": s, "de": t}}) + "\n" for s, t in PAIRS))
-    _write("set/test.jsonl", json.dumps({"translation": {"en": "x", "de": "y"}}))
-    assert _load("hf:set:train") == PAIRS
-    assert _load("hf:./set:train[:2]", "de", "en") == [(target, source) for source, target in PAIRS[:2]]
-    assert _load(f"hf:{Path('set').absolute()}:test") == [("x", "y")]
-    Path("columns").mkdir()
-    pq.write_table(pa.table({"en": ["a"], "de": ["b"]}), "columns/train.parquet")
-    assert _load("hf:columns:train") == [("a", "b")]
-    for header in (("German", "en_US"), ("target", "source"), ("deu", "English")):
-        pq.write_table(pa.table(dict(zip(header, (["b"], ["a"]), strict=True))), "columns/train.parquet")
-        assert _load("columns/train.parquet") == _load("hf:columns:train") == [("a", "b")]
-
-
-def test_a_folder_of_tables_is_refused_with_the_name_of_one() -> None:
-    """The package `datasets` would read quotes, `null` and headers in ways of its own."""
-    _write("set/train/0.tsv.gz", "en\tde\na\tb\n")
-    with pytest.raises(DataError, match=r"^hf:set:train is a folder of tables: name one of them, such as set/train/0"):
-        _load("hf:set:train")
-
-
-@pytest.mark.usefixtures("hub_cache")
-def test_the_first_rows_of_a_dataset_are_streamed() -> None:
-    lines = [(f"one {row}", f"eins {row}") for row in range(25_000)]
-    _write("set/train/0.jsonl", "".join(json.dumps({"en": one, "de": other}) + "\n" for one, other in lines))
-    assert _load("hf:set:train[:12345]") == lines[:12345]
-    assert _load("hf:set:train[0:12345]") == lines[:12345]
-    assert _load("hf:set:train[:99999]") == lines, "no more than there are"
-    assert not list(Path("hub").rglob("*.arrow")), "nothing was converted as a whole"
-    with pytest.raises(DataError, match=r"Cannot load hf:set:nope\[:5\]: (Bad split: nope|Unknown split)"):
-        _load("hf:set:nope[:5]")
-    with pytest.raises(DataError, match=r"^hf:set:train\[:5\] has no column fr, only en, de\.$"):
-        _load("hf:set:train[:5]", "en", "fr")
-    with pytest.raises(DataError, match=r"^The corpus hf:set:train\[:0\] is empty"):
-        _load("hf:set:train[:0]")
-    _write("set/train/1.jsonl", "not json\n")
-    assert _load("hf:set:train[:20000]") == lines[:20000], "the second file is not read"
-    with pytest.raises(DataError, match=r"Cannot load hf:set:train\[:25001\]: JSON parse error"):
-        _load("hf:set:train[:25001]")
-
-
-@pytest.mark.usefixtures("hub_cache")
-def test_a_bad_local_dataset_is_named() -> None:
-    _write("set/train.jsonl", '{"en":"a","de":"b"}\n{"en":"a","de":null}\n')
-    with pytest.raises(DataError, match=r"^hf:set:train, row 2: every side must be text"):
-        _load("hf:set:train")
-    with pytest.raises(DataError, match=r"^hf:set:train has no column fr, only en, de\.$"):
-        _load("hf:set:train", "en", "fr")
-    with pytest.raises(DataError, match=r"Cannot load hf:set:nope: Unknown split .*train") as caught:
-        _load("hf:set:nope")
-    assert "connection" not in str(caught.value)
-
-
-def test_without_a_connection_the_hub_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
-
-    def offline(*_: object, **__: object) -> None:
-        raise ConnectionError("Couldn't reach 'owner/name' on the Hub (OfflineModeIsEnabled)")
-
-    monkeypatch.setattr(datasets, "load_dataset", offline)
-    sentence = (
-        r"Cannot load hf:owner/name:train: Couldn't reach .*; without a connection, load it once on a connected machine"
-    )
-    with pytest.raises(DataError, match=sentence):
-        _load("hf:owner/name:train")
 
 
 # --- the carrier ------------------------------------------------------------------------------------------------

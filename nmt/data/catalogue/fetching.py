@@ -15,9 +15,8 @@ from filelock import FileLock
 
 from nmt.data.catalogue import local_file, lookup, named, roots
 from nmt.data.catalogue.schema import NamedCorpus, Source, TextFormat
-from nmt.data.hub_datasets import read_hub
+from nmt.data.external import read_hub, sacrebleu_files
 from nmt.data.lines import COMPRESSIONS, blocks
-from nmt.data.sacrebleu_sets import sacrebleu_files
 from nmt.data.tables import Batches, is_table, read_table
 from nmt.errors import DataError
 from nmt.runtime.cache import cache_folder
@@ -142,7 +141,7 @@ def _text(source: Source, language: str, members: Sequence[str], downloads: Path
         [other] = {*source.sacrebleu.rpartition("/")[2].split("-")} - {language}
         yield from blocks(sacrebleu_files(source.locator, language, other)[0])
     elif source.hub:
-        yield from _column_blocks(read_hub(source.locator, (source.column or language,), advice=False))
+        yield from _column_blocks(read_hub(source.locator, (source.column or language,)))
     for url in source.url:
         archive = _download(url, members, downloads)
         for path in [archive / member for member in source.member] or [archive]:

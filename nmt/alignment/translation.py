@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +16,7 @@ from nmt.alignment.weights import Alignment, Matrix, between_words
 from nmt.errors import DataError, UsageError
 from nmt.search.hypothesis import Hypothesis, no_alignment
 from nmt.text.subwords import Subwords
-from nmt.text.words import WordsOfTokens, clean, words_of
+from nmt.text.words import WordsOfTokens, words_of
 
 if TYPE_CHECKING:
     from nmt.plotting.heatmap import Gold, Style
@@ -209,10 +208,3 @@ class Translation:
 def empty_hypothesis() -> TranslationHypothesis:
     """The translation of a blank line, for which no model is run."""
     return TranslationHypothesis((), 0.0, 0.0, (), no_alignment(), finished=True, text="")
-
-
-def unscored_hypothesis(ids: Sequence[int], target: Subwords) -> TranslationHypothesis:
-    """A known translation that is too long to be scored: its score is nan."""
-    nan = float("nan")
-    text = clean(target.decode(ids))
-    return TranslationHypothesis(tuple(ids), nan, nan, (), no_alignment(), finished=True, text=text)

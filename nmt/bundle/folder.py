@@ -49,10 +49,6 @@ _FLOATS = ("F64", "F32", "F16", "BF16")
 _RENAMED = {"decoder.asking.": "decoder.query_recurrence.", "attention.each.": "attention.head_attention."}
 """Parts of the names of weights that were others when some files were written."""
 _OWN_BUILDER = build_model
-_NO_CHOICE = (
-    "Only the attention of a Transformer has layers and heads to choose from: "
-    "a recurrent model has one alignment, the mean of its heads."
-)
 
 
 @dataclass(frozen=True)
@@ -91,9 +87,8 @@ class Bundle:
     def save_description(self, folder: Path) -> None:
         """Write all but the weights."""
         write_content(folder / RECIPE, dump_recipe(self.recipe))
-        source, target = self.source.serialized, self.target.serialized
-        write_content(folder / SOURCE, source)
-        write_content(folder / TARGET, target)
+        write_content(folder / SOURCE, self.source.serialized)
+        write_content(folder / TARGET, self.target.serialized)
 
     @classmethod
     @torch_defaults()
@@ -139,23 +134,6 @@ class Bundle:
         bundle.model.to(device).eval()
         return bundle
 
-    def attending(self, layer: int | None = None, head: int | None = None) -> Bundle:
-        """The same Transformer, its weights shared, with the alignment of another decoder layer or head, counted from 1.
-
-        Without a layer it is the recipe's layer; without a head, the mean of the layer's heads.
-
-        Raises:
-            UsageError: the model is no Transformer, or has no such layer or head.
-        """
-        config, model = self.recipe.model, self.model
-        if not isinstance(config, TransformerModelConfig) or not isinstance(model, TransformerModel):
-            raise UsageError(_NO_CHOICE)
-        layer = config.alignment_layer if layer is None else layer
-        check_layer_and_head(layer, head, config, "decoder")
-        choice = {"alignment_layer": layer, "alignment_head": head}
-        recipe = self.recipe.model_copy(update={"model": config.model_copy(update=choice)})
-        return replace(self, recipe=recipe, model=model.attending(layer, head))
-
 
 def check_layer_and_head(
     layer: int, head: int | None, config: TransformerModelConfig, stack: Literal["encoder", "decoder"]
@@ -170,17 +148,34 @@ def check_layer_and_head(
 
 
 def choose_attention(bundles: Sequence[Bundle], layer: int | None, head: int | None) -> list[Bundle]:
-    """The models, with the Transformers among them `attending` to a layer and head; with neither, as they are.
+    """The models; the Transformers among them share their weights, and have the alignment of another decoder layer or head.
 
-    Raises UsageError if there is no Transformer, or one has no such layer or head.
+    Args:
+        bundles: the models.
+        layer: the layer, from 1. None is the recipe's.
+        head: the head, from 1. None is the mean of the layer's heads; if no layer is given either, the models stay as they are.
+
+    Raises:
+        UsageError: there is no Transformer, or one has no such layer or head.
     """
     if layer is None and head is None:
         return list(bundles)
     if not any(isinstance(bundle.model, TransformerModel) for bundle in bundles):
-        raise UsageError(_NO_CHOICE)
-    return [
-        bundle.attending(layer, head) if isinstance(bundle.model, TransformerModel) else bundle for bundle in bundles
-    ]
+        raise UsageError(
+            "Only the attention of a Transformer has layers and heads to choose from: "
+            "a recurrent model has one alignment, the mean of its heads."
+        )
+    chosen = []
+    for bundle in bundles:
+        config, model = bundle.recipe.model, bundle.model
+        if isinstance(config, TransformerModelConfig) and isinstance(model, TransformerModel):
+            read_layer = config.alignment_layer if layer is None else layer
+            check_layer_and_head(read_layer, head, config, "decoder")
+            choice = {"alignment_layer": read_layer, "alignment_head": head}
+            recipe = bundle.recipe.model_copy(update={"model": config.model_copy(update=choice)})
+            bundle = replace(bundle, recipe=recipe, model=model.attending(read_layer, head))
+        chosen.append(bundle)
+    return chosen
 
 
 @contextmanager
@@ -275,13 +270,11 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     metadata = {_STAMP: f"{FORMAT} {_BLANK}"}
     content = memoryview(save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, metadata))
     digest = hashlib.sha256(content).hexdigest()
-    size = _header_size(content[:8])
-    header = bytes(content[:size]).replace(_BLANK.encode(), digest.encode(), 1)
+    header = bytes(content[:_BLOCK]).replace(_BLANK.encode(), digest.encode(), 1)  # metadata come first
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:
-            file.write(header)
-            file.write(content[size:])
+            file.writelines([header, content[_BLOCK:]])
 
     write_atomically(path, write)
 
@@ -302,19 +295,13 @@ def _stamp(opened: Any) -> tuple[str, str]:
 def _check_digest(path: Path, opened: Any) -> None:
     """Raise DataError if an opened file is not the one that was written."""
     _, stored = _stamp(opened)
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        start = file.read(8)
-        header = start + file.read(_header_size(start) - 8)
-        digest = hashlib.sha256(header.replace(stored.encode(), _BLANK.encode(), 1))
+        digest.update(file.read(_BLOCK).replace(stored.encode(), _BLANK.encode(), 1))
         while block := file.read(_BLOCK):
             digest.update(block)
     if digest.hexdigest() != stored:
         raise DataError(f"{path} is damaged: its bytes are not those that were written. Copy or make it anew.")
-
-
-def _header_size(start: bytes | memoryview) -> int:
-    """The bytes of a safetensors file before its tensors; the first eight say how many follow them."""
-    return 8 + int.from_bytes(start, "little")
 
 
 @contextmanager

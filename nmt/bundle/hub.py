@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nmt.errors import DataError, NmtError, UsageError
 from nmt.runtime.progress import is_watched
+from nmt.runtime.wording import reason
 
 PREFIX = "hf:"
 
@@ -58,7 +59,5 @@ def calling_hub(failure: str) -> Iterator[None]:
     except NmtError:
         raise
     except Exception as error:  # noqa: BLE001 -- errors of hub, connection and file system share no base class
-        is_vague = type(error) is RuntimeError  # of uploads, which says no more than that
-        cause = error.__cause__ or error if is_vague else error
-        message = " ".join(str(cause).split()) or type(cause).__name__
-        raise DataError(f"{failure}: {message.rstrip('.')}.") from None
+        cause = error.__cause__ if type(error) is RuntimeError else None  # of uploads, which says no more than that
+        raise DataError(f"{failure}: {reason(cause or error)}.") from None

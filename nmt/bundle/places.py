@@ -19,6 +19,7 @@ from nmt.errors import DataError
 from nmt.runtime.arguments import refuse_address
 from nmt.runtime.cache import cache_folder
 from nmt.runtime.files import sync
+from nmt.runtime.wording import reason
 
 REQUIRED = ("recipe.yaml", "source.model", "target.model", "weights.safetensors")
 """The files that a model needs to translate."""
@@ -79,12 +80,10 @@ def _unpacked(archive: Path) -> Path:
         folder = cache_folder() / "models" / digest
         if not folder.is_dir():
             _unpack(archive, folder)
-    except zipfile.BadZipFile as error:
-        raise DataError(f"{archive} is damaged, or no zip archive: {error}.") from None
-    except OSError as error:
-        raise DataError(f"Cannot unpack {archive}: {error.strerror or error}.") from None
-    except (EOFError, RuntimeError, ValueError, lzma.LZMAError, zlib.error) as error:
-        raise DataError(f"Cannot read {archive}: {error}. Make it again with `nmt export`.") from None
+    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, ValueError, lzma.LZMAError, zlib.error) as error:
+        raise DataError(
+            f"Cannot unpack {archive}: {reason(error)}. If it is damaged, make it anew by `nmt export`."
+        ) from None
     return folder
 
 

@@ -40,7 +40,7 @@ def score(
     Details:
 
     Logarithms are natural. The mean per token and the perplexity of the whole text follow on stderr. A pair of more
-    than 67 million source tokens times target tokens is not scored; its line is nan.
+    than 67 million source tokens times target tokens is an error.
     """
     set_up(quiet=quiet, threads=threads)
     pairs = read_parallel(source, target)
@@ -65,8 +65,7 @@ def _print_scores(translations: Iterable[Translation], *, normalize: bool) -> st
         length = max(len(best.token_log_probs), 1)
         sys.stdout.write(f"{best.log_probability / length if normalize else best.log_probability:.4f}\n")
         sys.stdout.flush()
-        if not math.isnan(best.log_probability):  # too long
-            tokens, total = tokens + length, total + best.log_probability
+        tokens, total = tokens + length, total + best.log_probability
     mean = total / max(tokens, 1)
     figures = f"log-probability {mean:.4f} per token, perplexity {perplexity(math.exp(min(-mean, 700)))}"
     return f"{counted(lines, 'line')}, {counted(tokens, 'token')}: {figures}"

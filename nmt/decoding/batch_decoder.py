@@ -37,6 +37,8 @@ class SourceSentence:
     """The number of the line, and the number of the part in it."""
     target: tuple[int, ...] = ()
     """The ids of its translation, if that is known."""
+    target_text: str = ""
+    """That translation as text."""
 
     @property
     def length(self) -> int:
@@ -146,7 +148,7 @@ class BatchDecoder:
                 token_log_probs=tuple(log_probs[row][: len(target) + 1]),
                 alignment=alignment[row, : len(target) + 1, : len(sentence.ids[0]) + 1].clone(),
                 finished=True,
-                text=clean(self.target.decode(target)),
+                text=sentence.target_text,
             )
             for row, (sentence, target, total) in enumerate(zip(sentences, targets, totals.tolist(), strict=True))
         ]

@@ -18,7 +18,6 @@ from nmt.alignment.weights import Alignment
 from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
 from nmt.runtime.wording import counted
-from nmt.text.words import has_tokens_as_words
 
 logger = logging.getLogger(__name__)
 
@@ -102,28 +101,22 @@ def align_pairs(
 
 
 def _readable(pairs: Iterable[Pair], aligners: Sequence[ForcedAligner], longest: int) -> Iterator[Pair]:
-    """Replace pairs that are too long by blank ones.
-
-    Warns of every pair that can have no links, and once per side that is written without spaces.
-    """
+    """Replace pairs that are too long by blank ones, and warn of every pair that can have no links."""
     forward, *backward = aligners
-    sides = {"source": forward.bundle.source, "target": forward.bundle.target} if forward.level == "words" else {}
+    normalize = forward.bundle.normalizer
     unlinked = 0
     for number, (source, target) in enumerate(pairs, start=1):
-        lengths = [forward.length(source, target), *(aligner.length(target, source) for aligner in backward)]
-        blank = [name for name, line in (("source", source), ("target", target)) if not forward.bundle.normalizer(line)]
-        problem = f"is blank in the {' and in the '.join(blank)}" if blank else None
-        if max(lengths) > longest:
-            problem = f"has {counted(max(lengths), 'token')}, more than {longest:,}"
+        length = max([forward.length(source, target), *(aligner.length(target, source) for aligner in backward)])
+        problem = None
+        if length > longest:
+            problem = f"has {counted(length, 'token')}, more than {longest:,}"
             source = target = ""
+        elif not (normalize(source) and normalize(target)):
+            problem = "has a blank side"
         if problem is not None:
             unlinked += 1
             if unlinked <= _MAX_WARNINGS:
                 logger.warning("Line %d %s: it gets no links.", number, problem)
-        for name, line in (("source", source), ("target", target)):
-            if name in sides and has_tokens_as_words(sides[name], line):
-                logger.warning("The %s is written without spaces: its words are the model's tokens.", name)
-                del sides[name]
         yield source, target
     if unlinked > _MAX_WARNINGS:
         logger.warning("%d lines in all get no links.", unlinked)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
-from typing import Annotated, Any, TypeGuard, TypeVar
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import BeforeValidator
 
@@ -14,8 +14,6 @@ from nmt.recipe.section import Size
 from nmt.runtime.arguments import described
 from nmt.runtime.wording import did_you_mean
 from nmt.search.sampling import Sampling
-
-InputT = TypeVar("InputT")
 
 Pair = tuple[str, str | Sequence[int]]
 """A source and its translation, as text or as token ids."""
@@ -80,11 +78,8 @@ class DecodingOptions(DecodingConfig):
 
         Raises UsageError for an option that does not exist or is out of range.
         """
-        changes = {**options}
-        decoding = changes.pop("decoding", None)
-        if not isinstance(decoding, DecodingConfig | Mapping | None):
-            raise UsageError(f'decoding must be settings such as {{"beam_size": 3}}, but is {described(decoding)}.')
-        changes = {**dict(decoding or {}), **changes}
+        changes = dict(options.get("decoding") or {}) | {**options}
+        changes.pop("decoding", None)
         for name in changes:
             if name in ("shortlist", "precision"):
                 raise UsageError(f"{name} decides how the weights are packed, once: give it to nmt.load.")
@@ -104,35 +99,27 @@ DecodingOptions.__doc__ = f"{DecodingOptions.__doc__}\n    Attributes:\n" + "".j
 )
 
 
-def checked_inputs(inputs: object, check: Callable[[int, object], InputT], expected: str) -> Iterable[InputT]:
-    """Check lines or pairs: those of a list at once, of any other iterable as they are read, since it may exceed memory.
-
-    Args:
-        inputs: the iterable.
-        check: returns a line or pair, given its number from 1, or raises UsageError.
-        expected: what was expected, the start of the error message if `inputs` is not iterable.
-    """
-    if not isinstance(inputs, Iterable) or isinstance(inputs, str | bytes | bytearray):
-        raise UsageError(f"{expected}, but got {described(inputs)}.")
-    checked = (check(number, value) for number, value in enumerate(inputs, start=1))
-    return list(checked) if isinstance(inputs, list | tuple) else checked
+def checked_lines(lines: object) -> Iterator[str]:
+    """The lines of an iterable, as they are read. Raises UsageError for a line that is no str, and for a str, which is one."""
+    for number, line in _numbered(lines, "lines"):
+        if not isinstance(line, str):
+            raise UsageError(f"Line {number} must be a str, but is {described(line)}.")
+        yield line
 
 
-def as_line(number: int, line: object) -> str:
-    """The line if it is a str. Raises UsageError."""
-    if not isinstance(line, str):
-        raise UsageError(f"Line {number} must be a str, but is {described(line)}.")
-    return line
+def checked_pairs(pairs: object) -> Iterator[Pair]:
+    """The pairs of an iterable, as they are read. Raises UsageError for what is no source and its translation."""
+    for number, pair in _numbered(pairs, "pairs (source, target)"):
+        if not is_pair(pair):
+            expected = "(source, target), each a str, or the target a list of ids"
+            raise UsageError(f"Pair {number} must be {expected}, but is {described(pair)}.")
+        yield pair
 
 
-def as_pair(number: int, pair: object) -> Pair:
-    """The pair if it is a source and its translation. Raises UsageError."""
-    if not is_pair(pair):
-        raise UsageError(
-            f"Pair {number} must be (source, target), each a str, or the target a list of ids, but is {described(pair)}."
-        )
-    source, target = pair
-    return source, target
+def _numbered(inputs: object, what: str) -> Iterator[tuple[int, object]]:
+    if not isinstance(inputs, Iterable) or isinstance(inputs, str | bytes):
+        raise UsageError(f"Expected an iterable of {what}, but got {described(inputs)}.")
+    return enumerate(inputs, start=1)
 
 
 def is_pair(pair: object) -> TypeGuard[Pair]:

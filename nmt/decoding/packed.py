@@ -14,7 +14,7 @@ from nmt.decoding.options import DecodingOptions
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import device_of
-from nmt.runtime.arguments import as_path, check_choice, described
+from nmt.runtime.arguments import as_path, check_choice
 from nmt.runtime.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
 
 
@@ -49,7 +49,15 @@ class PackedModels:
         Raises UsageError and DataError as `Translator` does.
         """
         check_choice("precision", precision, ("auto", *DTYPES))
-        checked = _checked(members)
+        checked = (members,) if isinstance(members, Bundle) else tuple(members)
+        if not checked or not all(isinstance(member, Bundle) for member in checked):
+            raise UsageError("A Translator takes at least one bundle; nmt.load takes folders.")
+        for number, member in enumerate(checked[1:], start=2):
+            if member.target.fingerprint != checked[0].target.fingerprint:
+                raise DataError(
+                    f"Model {number} of {len(checked)} has another target vocabulary than model 1, so their probabilities "
+                    "cannot be averaged: use models that were trained with the same target subwords."
+                )
         first, device = checked[0], device_of(checked[0].model)
         decoding_precision = choose_precision(precision, device)
         for member in checked:
@@ -96,21 +104,3 @@ def _tags_among_targets(member: Bundle) -> tuple[int, ...]:
     tags = dict.fromkeys(tag for corpus in data.corpora for tag in data.tags(corpus))
     ids = [(tag, target.encode(tag)[0]) for tag in tags]
     return tuple(index for tag, index in ids if target.tokens([index])[0].endswith(tag))
-
-
-def _checked(members: object) -> tuple[Bundle, ...]:
-    """Check one model or several, which must have the same target vocabulary. Raises UsageError and DataError."""
-    checked: list[Bundle] = []
-    for member in members if isinstance(members, list | tuple) else [members]:
-        if not isinstance(member, Bundle):
-            raise UsageError(f"A Translator takes bundles (nmt.load takes folders), but got {described(member)}.")
-        checked.append(member)
-    if not checked:
-        raise UsageError("A translator needs at least one model, but got none.")
-    for number, member in enumerate(checked, start=1):
-        if member.target.fingerprint != checked[0].target.fingerprint:
-            raise DataError(
-                f"Model {number} of {len(checked)} has another target vocabulary than model 1, so their probabilities "
-                "cannot be averaged: use models that were trained with the same target subwords."
-            )
-    return tuple(checked)

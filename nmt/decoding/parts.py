@@ -12,10 +12,6 @@ from nmt.alignment.translation import TranslationHypothesis
 from nmt.search.hypothesis import Penalties, no_alignment
 from nmt.text.scripts import UNSPACED
 
-_WIDE = "\u3001-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
-"""Full-width punctuation, which needs no space beside it."""
-_JOINT = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])|(?<=[{_WIDE}])\n|\n(?=[{_WIDE}])")
-"""A line feed between two texts that need no space between them."""
 _MAX_CHARACTERS_PER_SPACE = 8
 """Text with at least one space per this many characters counts as written with spaces, whatever its script."""
 _BREAKS = (
@@ -58,15 +54,11 @@ def _halves(text: str) -> tuple[str, str]:
 
 
 def join_texts(parts: Iterable[str]) -> str:
-    """Join texts with spaces, or without between characters of scripts that are written without spaces.
-
-    Text of such a script that is tokenized, as in corpora, is joined with spaces too.
-    """
+    """Join texts with spaces, or without if their script has none and they are not tokenized either."""
     texts = [part for part in parts if part]
-    characters, spaces = sum(map(len, texts)), sum(text.count(" ") for text in texts)
-    if spaces * _MAX_CHARACTERS_PER_SPACE >= characters:
-        return " ".join(texts)
-    return _JOINT.sub("", "\n".join(texts)).replace("\n", " ")
+    joined = "".join(texts)
+    has_spaces = joined.count(" ") * _MAX_CHARACTERS_PER_SPACE >= len(joined)
+    return " ".join(texts) if has_spaces or not re.search(f"[{UNSPACED}]", joined) else joined
 
 
 # --- translations ---------------------------------------------------------------------------------------------------

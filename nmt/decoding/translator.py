@@ -19,19 +19,11 @@ from nmt.alignment.translation import (
     TranslationHypothesis,
     WordReader,
     empty_hypothesis,
-    unscored_hypothesis,
 )
 from nmt.bundle.folder import Bundle
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.halving import Halving
-from nmt.decoding.options import (
-    DecodingOptions,
-    Pair,
-    as_line,
-    as_pair,
-    checked_inputs,
-    is_pair,
-)
+from nmt.decoding.options import DecodingOptions, Pair, checked_lines, checked_pairs, is_pair
 from nmt.decoding.packed import PackedModels
 from nmt.decoding.parts import join, split_text
 from nmt.decoding.shortlist import Shortlist
@@ -69,29 +61,11 @@ _WINDOW_CHARACTERS = 300_000
 class _Line:
     """A line, and the sentences that a model reads of it: none of a blank line, several if they are split or too long."""
 
-    number: int
     text: str
     sentences: list[SourceSentence]
 
 
-@dataclass(frozen=True)
-class _ScoredPair:
-    """A source and its known translation."""
-
-    number: int
-    source: str
-    target: str | Sequence[int]
-    sentence: SourceSentence
-
-    @property
-    def sentences(self) -> list[SourceSentence]:
-        """The sentence, if it has few enough attention weights to be scored."""
-        weights = (max(map(len, self.sentence.ids)) + 1) * (len(self.sentence.target) + 1)
-        return [self.sentence] if weights <= _MAX_WEIGHTS else []
-
-
 InputT = TypeVar("InputT")
-LineT = TypeVar("LineT", _Line, _ScoredPair)
 ResultT = TypeVar("ResultT")
 
 
@@ -214,8 +188,8 @@ class Translator:
         if isinstance(lines, str):
             [translation] = translator._translate([lines], first_line)
             return translation
-        inputs = checked_inputs(lines, as_line, "translate takes a str, which is one sentence, or an iterable of them")
-        return list(_watched(translator._translate(inputs, first_line), "translating", lines, show=show_progress))
+        results = translator._translate(checked_lines(lines), first_line)
+        return list(_watched(results, "translating", lines, show=show_progress))
 
     def stream(self, lines: Iterable[str], *, first_line: int = 1, **options: Any) -> Iterator[Translation]:
         """Translate lines as they are read, in their order.
@@ -228,8 +202,7 @@ class Translator:
 
         Args and errors are those of `translate`.
         """
-        inputs = checked_inputs(lines, as_line, "stream takes an iterable of lines, each a str")
-        return self._called(options)._translate(inputs, first_line)
+        return self._called(options)._translate(checked_lines(lines), first_line)
 
     @overload
     def score(self, pairs: Pair, *, show_progress: bool = False, **options: Any) -> Translation: ...
@@ -240,9 +213,7 @@ class Translator:
 
             translator.score(("A cat.", "Eine Katze.")).hypotheses[0].log_probability
 
-        * A source is never split into parts.
-        * A pair with more than 67 million attention weights (8,000 tokens on both sides) is not scored: its figures are nan,
-          it has no alignment, and a warning gives its line.
+        A source is never split into parts.
 
         Args:
             pairs: a pair (source, target) or an iterable of pairs. A target is text, which the target subwords split, or a
@@ -255,23 +226,21 @@ class Translator:
 
         Raises:
             UsageError: `pairs` is neither, an id is a special token or beyond the vocabulary, or an option is wrong.
-            DataError: the model's probabilities are nan.
+            DataError: the model's probabilities are nan, or a pair has more than 67 million attention weights (8,000 tokens on
+                both sides).
         """
         translator = self._called(options)
         if is_pair(pairs):
-            [translation] = translator._score([as_pair(1, pairs)])
+            [translation] = translator._score([pairs])
             return translation
-        inputs = checked_inputs(pairs, as_pair, "score takes a pair (source, target) or an iterable of them")
-        return list(_watched(translator._score(inputs), "scoring", pairs, show=show_progress))
+        return list(_watched(translator._score(checked_pairs(pairs)), "scoring", pairs, show=show_progress))
 
     def stream_scores(self, pairs: Iterable[Pair], **options: Any) -> Iterator[Translation]:
         """Score pairs as they are read, in their order.
 
         Args and errors are those of `score`.
         """
-        expected = "stream_scores takes an iterable of pairs (source, target)"
-        inputs = checked_inputs(pairs, as_pair, expected)
-        return self._called(options)._score(inputs)
+        return self._called(options)._score(checked_pairs(pairs))
 
     @overload
     def align(self, pairs: Pair, *, show_progress: bool = False, **options: Any) -> Translation: ...
@@ -311,31 +280,24 @@ class Translator:
         read = _windows(pairs, self._settings.window, lambda pair: len(pair[0]) + len(pair[1]))
         windows = (self._read_pairs(window, numbers) for window in read)
         size = self._settings.batch_tokens or _BATCH_TOKENS
-        for pair, scored in self._decode(windows, self._decoder.force, size):
-            source_ids, target_ids = pair.sentence.ids[0], pair.sentence.target
-            if not scored:
-                sizes = pair.number, pair.sentence.length, len(target_ids)
-                logger.warning("Line %d has %d and %d tokens, too many to score: its score is nan.", *sizes)
-            elif math.isnan(scored[0].log_probability):
+        for line, [hypothesis] in self._decode(windows, self._decoder.force, size):
+            if math.isnan(hypothesis.log_probability):
                 raise DataError(f"{_NOT_NUMBERS}, so nothing can be scored.")
-            hypothesis = scored[0] if scored else unscored_hypothesis(target_ids, self._members[0].target)
-            if isinstance(pair.target, str):
-                hypothesis = replace(hypothesis, text=clean(pair.target))
-            yield Translation(pair.source.rstrip("\r\n"), source_ids, (hypothesis,), self._reader)
+            yield Translation(line.text, line.sentences[0].ids[0], (hypothesis,), self._reader)
 
     def _decode(
         self,
-        windows: Iterable[list[LineT]],
+        windows: Iterable[list[_Line]],
         run: Callable[[Sequence[SourceSentence]], Sequence[ResultT]],
         size: int,
-    ) -> Iterator[tuple[LineT, list[ResultT]]]:
+    ) -> Iterator[tuple[_Line, list[ResultT]]]:
         """Decode the sentences of each window in batches of similar length, of at most `size` tokens with padding.
 
         Yields each line with the results of its sentences, in order. While processes decode a window, the next one is read. At
         the end warns of characters that the model has hardly seen.
         """
         unseen = UnseenCharacters(self._members[0].source.unknown_characters, self._models.reported_characters)
-        begun = deque[tuple[list[LineT], list[list[int]], list[int]]]()
+        begun = deque[tuple[list[_Line], list[list[int]], list[int]]]()
         ahead = 1 if self._settings.processes > 1 and self._settings.window > 1 else 0
         with Pool(Halving(run), self._settings.processes) as pool:
             for window in chain(windows, repeat([], ahead)):
@@ -367,7 +329,7 @@ class Translator:
                 is_short = sentence.length <= self._settings.max_source
                 sentences += [sentence] if is_short else self._parts(sentence, number)
             placed = [replace(sentence, place=(number, place)) for place, sentence in enumerate(sentences)]
-            window.append(_Line(number, line, placed))
+            window.append(_Line(line, placed))
         return window
 
     def _split(self, line: str) -> list[str]:
@@ -390,13 +352,21 @@ class Translator:
         )
         return parts
 
-    def _read_pairs(self, pairs: Sequence[Pair], numbers: Iterator[int]) -> list[_ScoredPair]:
-        """Encode the pairs of a window."""
-        sentences = self._encode(self._members[0].normalizer.all([source for source, _ in pairs]))
-        return [
-            _ScoredPair(number, source, target, replace(sentence, target=self._target_ids(target)))
-            for (source, target), sentence, number in zip(pairs, sentences, numbers, strict=False)
-        ]
+    def _read_pairs(self, pairs: Sequence[Pair], numbers: Iterator[int]) -> list[_Line]:
+        """Encode the pairs of a window. Raises DataError if one is too long, UsageError if ids are no tokens."""
+        subwords, normalizer = self._members[0].target, self._members[0].normalizer
+        sentences = self._encode(normalizer.all([source for source, _ in pairs]))
+        window = []
+        for (source, target), sentence, number in zip(pairs, sentences, numbers, strict=False):
+            if isinstance(target, str):
+                ids, text = tuple(subwords.encode(normalizer(target))), target
+            else:
+                ids, text = tuple(target), subwords.decode(self._checked_ids(target))
+            if (sentence.length + 1) * (len(ids) + 1) > _MAX_WEIGHTS:
+                raise DataError(f"Line {number} has {sentence.length:,} and {len(ids):,} tokens, too many to score.")
+            known = replace(sentence, target=ids, target_text=clean(text))
+            window.append(_Line(source.rstrip("\r\n"), [known]))
+        return window
 
     def _encode(self, texts: Sequence[str]) -> list[SourceSentence]:
         """Encode texts in the normal form of the first member; each other member reads its own."""
@@ -405,16 +375,13 @@ class Translator:
         versions = zip(first.source.encode_batch(texts), *encoded, strict=True)
         return [SourceSentence(tuple(map(tuple, ids)), text) for ids, text in zip(versions, texts, strict=True)]
 
-    def _target_ids(self, target: str | Sequence[int]) -> tuple[int, ...]:
-        subwords = self._members[0].target
-        if isinstance(target, str):
-            return tuple(subwords.encode(self._members[0].normalizer(target)))
+    def _checked_ids(self, target: Sequence[int]) -> Sequence[int]:
+        """Token ids of a translation. Raises UsageError for a special token, or one beyond the vocabulary."""
+        size = len(self._members[0].target)
         for index in target:
-            if index in (PAD, BOS, EOS) or not 0 <= index < len(subwords):
-                raise UsageError(
-                    f"Target ids must be tokens of the vocabulary, below {len(subwords)}, but one is {index}."
-                )
-        return tuple(target)
+            if index in (PAD, BOS, EOS) or not 0 <= index < size:
+                raise UsageError(f"Target ids must be tokens of the vocabulary, below {size}, but one is {index}.")
+        return target
 
 
 def _watched(results: Iterator[Translation], what: str, items: object, *, show: bool) -> Iterator[Translation]:

@@ -45,7 +45,7 @@ def test_each_pair_has_a_line_of_links_within_its_words(untrained: Path, plain: 
         assert not line or sorted(j for _, j in links) == list(range(len(target.split())))
     *warnings, speed = plain.stderr.decode().splitlines()
     assert warnings == [
-        "nmt: Line 2 is blank in the source: it gets no links.",
+        "nmt: Line 2 has a blank side: it gets no links.",
         "nmt: Line 5 has 1,200 tokens, more than 500: it gets no links.",
     ]
     assert re.fullmatch(r"nmt: 6 lines aligned in [0-9.]+ s: [0-9.,]+ sentences/s", speed)

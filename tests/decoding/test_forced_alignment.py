@@ -126,9 +126,9 @@ def test_lines_that_can_have_no_links_are_named_and_keep_their_place(
     assert [bool(pair.links) for pair in results] == [True, *[False] * 5, True]
     assert [len(pair.alignment.target) for pair in results] == [3, 2, 0, 0, 0, 0, 3]
     assert [record.getMessage() for record in caplog.records] == [
-        "Line 2 is blank in the source: it gets no links.",
-        "Line 3 is blank in the target: it gets no links.",
-        "Line 4 is blank in the source and in the target: it gets no links.",
+        "Line 2 has a blank side: it gets no links.",
+        "Line 3 has a blank side: it gets no links.",
+        "Line 4 has a blank side: it gets no links.",
         "Line 5 has 200 tokens, more than 60: it gets no links.",
         "Line 6 has 200 tokens, more than 60: it gets no links.",
     ]
@@ -161,18 +161,3 @@ def test_pairs_are_written_as_links_with_confidences_or_with_words_and_weights()
         "links": [[0, 1], [1, 0]],
     }
     assert none == {"source": [], "target": [], "weights": [], "links": []}
-
-
-# --- text without spaces ----------------------------------------------------------------------------------------
-
-
-def test_words_of_a_side_without_spaces_are_tokens_and_a_warning_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
-    kana = ["ねこがいる", "いぬがいる", "ねことねこ"]
-    ours = Subwords.train([*TEXT, *kana], kind="char", size=32, byte_fallback=False)
-    pairs = [("a cat", kana[0]), ("the dog", kana[1])]
-    with caplog.at_level(logging.WARNING):
-        results = align(pairs, forced_aligner(ours))
-    assert [pair.alignment.source for pair in results] == [("a", "cat"), ("the", "dog")]
-    assert [pair.alignment.target for pair in results] == [tuple(line) for line in kana[:2]]
-    assert [pair.alignment.weights.shape for pair in results] == [(5, 2), (5, 2)]
-    assert caplog.messages == ["The target is written without spaces: its words are the model's tokens."]

@@ -12,23 +12,20 @@ import json
 import os
 import pkgutil
 import select
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 import traceback
 import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import IO, TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    import pytest
+    pass
 
 ROOT = Path(__file__).resolve().parents[1]
 NMT = [sys.executable, "-m", "nmt"]
@@ -116,68 +113,6 @@ def bad(ended: Finished, status: int) -> str:
     [line] = ended.stderr.decode().splitlines()
     assert line.startswith("nmt: ")
     return line.removeprefix("nmt: ")
-
-
-class Forked:
-    """Stands for `subprocess.Popen([python, "-m", "nmt", ...])`: a fork of this process, which has imported torch.
-
-    Several can run at a time, unlike those of `Running`.
-    """
-
-    def __init__(
-        self, command: Sequence[str], *, env: Mapping[str, str], stdout: IO[bytes] | None = None, **_: object
-    ) -> None:
-        self.returncode: int | None = None
-        self.pid = os.fork()
-        if not self.pid:
-            _be_fork(command, dict(env), stdout)
-
-    def poll(self) -> int | None:
-        if self.returncode is None:
-            ended, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if ended else None
-        return self.returncode
-
-    def wait(self, timeout: float = SECONDS) -> int:
-        until = time.monotonic() + timeout
-        while (status := self.poll()) is None:
-            if time.monotonic() > until:
-                raise subprocess.TimeoutExpired("nmt", timeout)
-            time.sleep(0.01)
-        return status
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:  # as of Popen, nothing once it has ended
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
-
-
-def use_forks(module: ModuleType, patch: "pytest.MonkeyPatch") -> None:
-    """Have a module start its `nmt` commands as forks."""
-    patch.setattr(module, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Forked}))
-
-
-def _be_fork(command: Sequence[str], environment: dict[str, str], output: IO[bytes] | None) -> NoReturn:
-    """Run the command, write to a file or to what this process writes to, and end without what tests do at their end."""
-    from nmt.cli import main
-
-    status: object = 1
-    try:
-        for number in (1, 2):
-            if output is not None:
-                os.dup2(output.fileno(), number)
-        sys.stdout, sys.stderr = os.fdopen(1, "w", 1, closefd=False), os.fdopen(2, "w", 1, closefd=False)
-        os.environ.clear()
-        os.environ.update(environment)
-        sys.argv = list(command[command.index("nmt") :])
-        main()
-    except SystemExit as end:
-        status = end.code or 0
-    except BaseException:  # noqa: BLE001 -- shown as the interpreter shows it
-        traceback.print_exc()
-    os._exit(status if isinstance(status, int) else 1)
 
 
 class Warm:

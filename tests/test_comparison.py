@@ -1,13 +1,14 @@
-"""Comparing recipes: what may be compared, trainings side by side that stop and go on, figures, tables, the command."""
+"""Comparing recipes: what may be compared, trainings that stop and go on, figures, tables, the command."""
 
 import json
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -17,10 +18,9 @@ from pydantic import TypeAdapter
 
 from nmt.alignment.gold import aligned_text, gold_links
 from nmt.bundle.folder import Bundle
-from nmt.comparison import runs
-from nmt.comparison.held_out import SMALLEST, HeldOut, length_buckets
-from nmt.comparison.measure import Figures, LengthScore, measure, saved_figures
-from nmt.comparison.plan import Candidate, check_same_recipe, find_candidates, lock_comparison
+from nmt.comparison.held_out import HeldOut
+from nmt.comparison.measure import FIGURES, SMALLEST, Figures, LengthScore, length_buckets, measure, saved_figures
+from nmt.comparison.plan import TRAINED, Candidate, check_same_recipe, find_candidates
 from nmt.comparison.runs import Machine, Stopped, train_all
 from nmt.comparison.table import Row, Table, with_p_values
 from nmt.data.columns import collect
@@ -28,10 +28,9 @@ from nmt.data.corpus import ParallelCorpus
 from nmt.errors import DataError, UsageError
 from nmt.recipe import dump_recipe, load_recipe, parse_recipe
 from nmt.training.checkpoint import has_state
-from tests.commands import good, nmt, use_forks
+from tests.commands import good, nmt
 from tests.training import toy
 
-ROOT = Path(__file__).resolve().parents[1]
 LEFT_BEHIND = ".source.model.123.new"
 MACHINE = Machine(jobs=2, threads=1, device="cpu", processor="test")
 Trained = tuple[list[Candidate], list[str], dict[str, str]]
@@ -39,13 +38,12 @@ Trained = tuple[list[Candidate], list[str], dict[str, str]]
 
 def tree(folder: Path, name: str, *, score: str = "general", **training: Any) -> dict[str, Any]:
     """A recipe that trains in seconds, on the reversal corpus in `folder`."""
-    own: dict[str, Any] = json.loads(
-        toy.recipe(folder, training={"epochs": 20, "updates": 8, "batch_tokens": 512, **training}).model_dump_json()
-    )
-    own["name"] = name
-    own["data"]["test"] = f"{folder}/valid"
-    own["model"]["attention"]["score"] = {"kind": score}
-    return own
+    training = {"epochs": 20, "updates": 8, "batch_tokens": 512, **training}
+    settings: dict[str, Any] = json.loads(toy.recipe(folder, training=training).model_dump_json())
+    settings["name"] = name
+    settings["data"]["test"] = f"{folder}/valid"
+    settings["model"]["attention"]["score"] = {"kind": score}
+    return settings
 
 
 def write(folder: Path, name: str, **settings: Any) -> Path:
@@ -77,22 +75,17 @@ def test_recipes_are_found_by_file_folder_and_shipped_name(corpus: Path, tmp_pat
 
 
 def test_what_cannot_be_compared_is_refused(corpus: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="There is no recipe 'nosuch'"):
-        find_candidates(["nosuch"], (), tmp_path)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/notes.txt").write_text("written by hand")
-    with pytest.raises(UsageError, match="was not made by nmt compare"), lock_comparison(tmp_path / "out"):
-        pass
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["notes.txt"]
-    one, other = write(corpus, "one"), tmp_path / "other.yaml"
-    other.write_text(yaml.safe_dump(tree(corpus, "one", epochs=1)))
-    with pytest.raises(UsageError, match="another recipe is named 'one' too"):
-        find_candidates([str(one), str(other)], (), tmp_path)
-    different = tree(corpus, "two")
-    different["data"]["train"] = "sample:train"
-    other.write_text(yaml.safe_dump(different))
-    with pytest.raises(UsageError, match=r"one and two differ in data.train, so"):
-        find_candidates([str(one), str(other)], (), tmp_path)
+    one = write(corpus, "one")
+    same, different = tmp_path / "same.yaml", tmp_path / "different.yaml"
+    same.write_text(yaml.safe_dump(tree(corpus, "one", epochs=1)))
+    different.write_text(yaml.safe_dump(tree(tmp_path, "two")))
+    for names, words in (
+        (["nosuch"], "There is no recipe 'nosuch'"),
+        ([one, same], "another recipe is named 'one' too"),
+        ([one, different], "one and two differ in data.train, data.valid, data.test, so"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            find_candidates(map(str, names), (), tmp_path)
 
 
 def test_a_run_of_another_recipe_is_not_taken_for_this_one(corpus: Path, tmp_path: Path) -> None:
@@ -104,23 +97,24 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one(corpus: Path, tmp_pat
         check_same_recipe(candidate.recipe, candidate.run)
 
 
-def test_a_folder_is_used_by_one_comparison_at_a_time(tmp_path: Path) -> None:
-    with (
-        lock_comparison(tmp_path / "new"),
-        pytest.raises(UsageError, match="is at work in"),
-        lock_comparison(tmp_path / "new"),
-    ):
-        pass
-    with lock_comparison(tmp_path / "new"):
-        pass
-
-
 # --- training, measuring ----------------------------------------------------------------------------------------
+
+
+class Ended:
+    """Stands for `subprocess.Popen([python, "-m", "nmt", ...])`: a command that has ended, without importing torch."""
+
+    def __init__(self, command: Sequence[str], *, stdout: IO[bytes], **_: object) -> None:
+        ended = nmt(*command[3:])
+        stdout.write(ended.stderr)
+        self.returncode = ended.returncode
+
+    def poll(self) -> int:
+        return self.returncode
 
 
 @pytest.fixture(scope="module")
 def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """Three recipes trained two at a time, what was shown, and problems: one is good, one diverges, one has no attention.
+    """Three trained recipes, what was shown, and problems: one is good, one diverges, one has no attention.
 
     The last one was stopped before: it had a run folder with a recipe and a file that it was writing, but no state.
     """
@@ -129,14 +123,12 @@ def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     write(corpus, "bad", optimizer={"kind": "sgd", "rate": 1e30}, clip_norm=None)
     names = [str(corpus / f"{name}.yaml") for name in ("good", "bad", "blind")]
     candidates = find_candidates(names, (), tmp_path_factory.mktemp("table"))
-    shown: list[str] = []
-    with lock_comparison(candidates[0].folder), pytest.MonkeyPatch.context() as patch:
-        stopped = candidates[2]
-        stopped.run.mkdir(parents=True)
-        (stopped.run / "recipe.yaml").write_text(dump_recipe(stopped.recipe))
-        (stopped.run / LEFT_BEHIND).touch()
-        patch.setattr(runs, "POLL", 0.05)
-        use_forks(runs, patch)
+    stopped, shown = candidates[2], list[str]()
+    stopped.run.mkdir(parents=True)
+    (stopped.run / "recipe.yaml").write_text(dump_recipe(stopped.recipe))
+    (stopped.run / LEFT_BEHIND).touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nmt.comparison.runs.subprocess", SimpleNamespace(Popen=Ended, DEVNULL=None))
         return candidates, shown, train_all(candidates, MACHINE, shown.append)
 
 
@@ -144,15 +136,14 @@ def test_a_failing_training_leaves_the_others_alone(trained: Trained) -> None:
     candidates, shown, problems = trained
     assert list(problems) == ["bad"]
     assert problems["bad"].startswith("Training diverged at update")
-    assert {line.partition("  (")[0] for line in shown} >= {
+    assert {line.partition("  (")[0].partition("; see ")[0] for line in shown} == {
         *("good: training", "bad: training", "blind: training", "good: trained", "blind: trained"),
         f"bad: failed: {problems['bad']} See {candidates[1].log}.",
     }
     assert shown[-1].endswith("  (3 of 3)")
-    assert [line for line in shown if line.startswith("good: epoch ") and line.endswith("  update 8")]
     for candidate in (candidates[0], candidates[2]):
         assert Bundle.load(candidate.run).recipe == candidate.recipe == load_recipe(candidate.recipe_file)
-        assert json.loads(candidate.marker.read_text())["threads"] == 1
+        assert json.loads((candidate.run / TRAINED).read_text())["threads"] == 1
     assert not (candidates[2].run / LEFT_BEHIND).exists()
 
 
@@ -163,17 +154,22 @@ def test_what_is_trained_is_not_trained_again(trained: Trained) -> None:
 
 
 @pytest.mark.slow
-def test_a_stopped_training_goes_on_where_it_was(corpus: Path, tmp_path: Path) -> None:
-    def stop(line: str) -> None:
-        if "epoch" in line:
-            raise Stopped(signal.SIGINT)
-
+def test_a_stopped_training_goes_on_where_it_was(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(corpus, "long", updates=40, log_every=2, validation={"every": 20, "metrics": "perplexity"})
     [candidate] = find_candidates([str(path)], (), tmp_path)
+    wait = time.sleep
+
+    def stop(seconds: float) -> None:
+        wait(seconds)
+        if (candidate.run / "metrics.jsonl").exists():
+            raise Stopped(signal.SIGINT)
+
+    monkeypatch.setattr("nmt.comparison.runs.time.sleep", stop)
     with pytest.raises(Stopped, match="the same command goes on"):
-        train_all([candidate], MACHINE, stop)
+        train_all([candidate], MACHINE, lambda _: None)
+    monkeypatch.undo()
     assert has_state(candidate.run)
-    assert not candidate.marker.exists()
+    assert not (candidate.run / TRAINED).exists()
     assert not train_all([candidate], MACHINE, lambda _: None)
     updates = [json.loads(line)["update"] for line in (candidate.run / "metrics.jsonl").read_text().splitlines()]
     assert updates == sorted(updates)
@@ -194,13 +190,11 @@ def test_figures_are_those_of_the_model_and_are_kept(trained: Trained) -> None:
     assert 0 < figures.entropy < np.log(8)
     assert (figures.updates, figures.aer) == (8, None)
     assert figures.sentences_per_second > 0
-    assert sum(item.sentences for item in figures.by_length) == 40
+    assert sum(score.sentences for score in figures.by_length) == 40
     assert saved_figures(good, text, "here") == figures
     assert saved_figures(good, text, "elsewhere") is None
-    row = good.row.read_text()
-    good.row.write_text(row.replace('"updates": 8', '"updates": "many"'))
+    (good.run / FIGURES).write_text((good.run / FIGURES).read_text().replace('"updates": 8', '"updates": "many"'))
     assert saved_figures(good, text, "here") is None
-    good.row.write_text(row)
     assert measure(blind, text, "here", device=torch.device("cpu"), progress=unshown).entropy is None
 
 
@@ -222,16 +216,6 @@ def test_links_beside_the_text_give_an_alignment_error_rate(trained: Trained, co
         HeldOut.load(good.recipe, "test", f"{tmp_path}/links")
 
 
-# --- gold links -------------------------------------------------------------------------------------------------
-
-
-def test_the_samples_links_are_flipped_for_the_other_direction() -> None:
-    forward, backward = gold_links("sample:test", source="en"), gold_links("sample:test", source="de")
-    assert forward is not None
-    assert backward == [item.flipped() for item in forward]
-    assert gold_links("multi30k/test_2016_flickr", source="en") is None
-
-
 def test_the_hansards_are_judged_on_their_gold_links(corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_CORPORA", str(corpora))
     texts = {"source": "en", "target": "fr", "train": "hansards-en-fr/train", "valid": "hansards-en-fr/test"}
@@ -247,18 +231,15 @@ def test_the_hansards_are_judged_on_their_gold_links(corpora: Path, monkeypatch:
 
 
 def test_buckets_hold_every_sentence_once_and_enough_of_them() -> None:
-    draw = np.random.default_rng(1)
-    lines = [" ".join(["w"] * length) for length in draw.poisson(12, size=1000)]
-    buckets = length_buckets(lines)
-    assert sorted(row for bucket in buckets for row in bucket.rows) == list(range(1000))
-    assert all(len(bucket.rows) >= SMALLEST for bucket in buckets)
+    lengths = np.random.default_rng(1).poisson(12, size=1000)
+    buckets = length_buckets(lengths)
+    assert sorted(np.concatenate(buckets)) == list(range(1000))
+    assert all(len(rows) >= SMALLEST for rows in buckets)
     assert 4 <= len(buckets) <= 10
-    assert all(one.high < two.low for one, two in pairwise(buckets))
-    for bucket in buckets:
-        assert {len(lines[row].split()) for row in bucket.rows} <= set(range(bucket.low, bucket.high + 1))
+    assert all(lengths[one].max() < lengths[two].min() for one, two in pairwise(buckets))
 
 
-FIGURES = Figures(
+MEASURED = Figures(
     parameters=1_234_567,
     vocabulary="v",
     perplexity=8.0,
@@ -279,7 +260,7 @@ FIGURES = Figures(
 )
 
 
-def row(folder: Path, name: str, figures: Figures | None = FIGURES, **settings: Any) -> Row:
+def row(folder: Path, name: str, figures: Figures | None = MEASURED, **settings: Any) -> Row:
     """A row of a recipe with these settings."""
     return Row(Candidate(parse_recipe(tree(folder, name, **settings), "x"), folder), figures)
 
@@ -288,20 +269,11 @@ def table_of(*rows: Row, **settings: Any) -> Table:
     return Table(rows, "text", "links", "machine", "nmt compare", **settings)
 
 
-def table(corpus: Path, **settings: Any) -> Table:
-    """A good row, a better one whose attention differs, and one that failed."""
-    better = row(corpus, "two", replace(FIGURES, bleu=31.5, perplexity=7.0), score="additive")
-    failed = row(corpus, "three", None)
-    return table_of(
-        row(corpus, "one"),
-        replace(better, p_values={"BLEU": 0.01}),
-        replace(failed, problem="It diverged."),
-        **settings,
-    )
-
-
 def test_the_table_lines_up_marks_the_best_and_tells_of_failures(corpus: Path) -> None:
-    text = table(corpus, baseline="one").markdown()
+    one, two = row(corpus, "one"), row(corpus, "two", replace(MEASURED, bleu=31.5, perplexity=7.0), score="additive")
+    failed = replace(row(corpus, "three", None), problem="It diverged.")
+    table = table_of(one, replace(two, p_values={"BLEU": 0.01}), failed, baseline="one")
+    text = table.markdown()
     rows = [line for line in text.splitlines() if line.startswith("|")]
     first, second = rows[:5], rows[5:]
     assert len({len(line) for line in first}) == len({len(line) for line in second}) == 1
@@ -310,27 +282,24 @@ def test_the_table_lines_up_marks_the_best_and_tells_of_failures(corpus: Path) -
     assert cells[2][:5] == ["one", "general", "1.23 M", "8.00", "30.00 ± 1.00"]
     assert cells[3][:5] == ["two", "additive", "1.23 M", "**7.00**", "**31.50** ± 1.00*"]
     assert cells[4] == ["three", "general", *["–"] * (len(cells[0]) - 2)]
-    assert (
-        "All: window global, order attend-then-update, most epochs 20, most updates 8, batch 512 target tokens." in text
-    )
+    assert "- All: window global, order attend-then-update, most epochs 20, most updates 8.\n" in text
+    assert "- The recipes differ in name, model.attention.score.kind, " in text
     assert "**three** has no figures: It diverged." in text
     assert "- Baseline: one.\n" in text
     assert "| model | 1–9 (40) | 10 (60) |" in text
-    assert "**" not in table_of(row(corpus, "one"), row(corpus, "two")).markdown()  # what several share is not best
-    varied = table_of(
-        row(corpus, "one", epochs=2), row(corpus, "two", replace(FIGURES, vocabulary="w", perplexity=1.0))
-    )
-    assert "**" not in varied.markdown()  # perplexities of different vocabularies do not compare
-    assert "| model | most epochs |" in varied.markdown()
-
-
-def test_the_json_holds_what_the_table_rounds(corpus: Path) -> None:
-    content = json.loads(table(corpus).json())
+    content = json.loads(table.json())
     assert [row["name"] for row in content["rows"]] == ["one", "two", "three"]
-    assert TypeAdapter(Figures).validate_python(content["rows"][0]["figures"]) == FIGURES
-    assert content["rows"][2]["problem"] == "It diverged."
+    assert TypeAdapter(Figures).validate_python(content["rows"][0]["figures"]) == MEASURED
     assert content["rows"][0]["settings"]["model.attention.score.kind"] == "general"
-    assert asdict(FIGURES)["by_length"][0] == content["rows"][0]["figures"]["by_length"][0]
+    assert asdict(MEASURED)["by_length"][0] == content["rows"][0]["figures"]["by_length"][0]
+
+
+def test_what_does_not_compare_is_not_called_the_best(corpus: Path) -> None:
+    assert "**" not in table_of(row(corpus, "one"), row(corpus, "two")).markdown()  # what several share
+    other_vocabulary = replace(MEASURED, vocabulary="w", perplexity=1.0)
+    varied = table_of(row(corpus, "one", epochs=2), row(corpus, "two", other_vocabulary)).markdown()
+    assert "**" not in varied
+    assert "| model | most epochs |" in varied
 
 
 def test_p_values_are_those_of_the_paired_test(tmp_path: Path) -> None:
@@ -347,16 +316,12 @@ def test_p_values_are_those_of_the_paired_test(tmp_path: Path) -> None:
     assert not two.p_values
 
 
-def test_every_attention_recipe_is_described() -> None:
-    folder = ROOT / "recipes" / "attention"
+def test_every_attention_recipe_is_described(corpus: Path) -> None:
+    folder = Path(__file__).parents[1] / "recipes/attention"
     described = [str(load_recipe(path).model.attention_in_words) for path in sorted(folder.glob("*.yaml"))]
     assert len(set(described)) == len(described)
-
-
-def test_a_transformer_is_described_by_its_heads(corpus: Path) -> None:
-    settings = tree(corpus, "x")
-    settings["model"] = {"kind": "transformer", "embedding": 16, "heads": 2}
-    assert parse_recipe(settings, "x").model.attention_in_words["score"] == "scaled dot, 2 heads"
+    transformer = {**tree(corpus, "x"), "model": {"kind": "transformer", "embedding": 16, "heads": 2}}
+    assert parse_recipe(transformer, "x").model.attention_in_words["score"] == "scaled dot, 2 heads"
 
 
 # --- the command ------------------------------------------------------------------------------------------------
@@ -372,8 +337,6 @@ def test_the_command_finishes_an_earlier_comparison(trained: Trained, corpus: Pa
     assert text.startswith("# 2 recipes under one budget")
     assert b"measuring" in ended.stderr
     assert (candidate.folder / "by-length.png").read_bytes().startswith(b"\x89PNG")
-    assert candidate.marker.stat().st_mtime < before
-    assert [row["name"] for row in json.loads((candidate.folder / "table.json").read_text())["rows"]] == [
-        "good",
-        "blind",
-    ]
+    assert (candidate.run / TRAINED).stat().st_mtime < before
+    rows = json.loads((candidate.folder / "table.json").read_text())["rows"]
+    assert [row["name"] for row in rows] == ["good", "blind"]

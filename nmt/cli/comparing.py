@@ -80,7 +80,7 @@ def compare(
     from nmt.comparison.table import Table, with_p_values
     from nmt.runtime.cores import usable_cores
     from nmt.runtime.device import choose_device, processor
-    from nmt.runtime.files import write_content
+    from nmt.runtime.files import locked, write_content
 
     def say(line: str) -> None:
         if not quiet:
@@ -88,7 +88,7 @@ def compare(
 
     threads = max(1, usable_cores() // jobs) if threads is None else min(threads, usable_cores())
     machine = Machine(jobs, threads, device, processor(choose_device(device)))
-    with plan.lock_comparison(out), stoppable():
+    with locked(out / ".comparison", f"Another comparison is at work in {out}."), stoppable():
         text = HeldOut.load(candidates[0].recipe, split, aligned)  # fails before any work is done
         problems = train_all(candidates, machine, say)
         rows = _measured(candidates, problems, text, machine, say, quiet=quiet)

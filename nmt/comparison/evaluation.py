@@ -16,11 +16,10 @@ from nmt.alignment.gold import gold_links
 from nmt.alignment.links import GoldLinks
 from nmt.comparison.held_out import held_out_texts
 from nmt.data.corpus import ParallelCorpus
-from nmt.errors import DataError, UsageError
+from nmt.errors import UsageError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import Comparison, MetricScore
 from nmt.recipe import Recipe
-from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
     import torch
@@ -206,11 +205,6 @@ def evaluate(
     if baseline is not None and len(texts) > 1:
         raise UsageError(
             f"A baseline translates one text, but there are {len(texts)}: choose one by its language (to, --to)."
-        )
-    if baseline is not None and len(baseline) != len(texts[0]):
-        lines = counted(len(baseline), "line")
-        raise DataError(
-            f"The baseline has {lines}, but {texts[0].name} has {len(texts[0]):,}: the lines do not correspond."
         )
     system = "translator" if isinstance(model, Translator) else str(model)
     evaluations = [

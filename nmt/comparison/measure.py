@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,23 +12,31 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from nmt import __version__
 from nmt.alignment.weights import entropy
 from nmt.bundle.folder import Bundle
 from nmt.comparison.evaluation import WithProgress, forced_error_rate, tokenizer_of
-from nmt.comparison.held_out import HeldOut, length_buckets
+from nmt.comparison.held_out import HeldOut
 from nmt.comparison.plan import Candidate
-from nmt.comparison.runs import records
 from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe
 from nmt.runtime.files import write_content
-from nmt.runtime.json_files import read_json
+from nmt.runtime.json_files import read_json, read_records
+from nmt.text.scripts import splitter
+from nmt.training.log import METRICS
 
+FIGURES = "figures.json"
+"""The file of a run folder with its figures, and what else they depend on."""
+SMALLEST = 30
+"""Least sentences per bucket; BLEU of fewer is too noisy."""
+_MOST = 9
+"""How many buckets of length the middle 95 % of the sentences fill."""
 _WARM_UP = 1000
 """Lines translated before timing, sampled evenly: matrix products of a new size are slower the first time."""
 
@@ -98,14 +107,14 @@ def measure(
         **training_figures(candidate.run),
     )
     row = {"key": _key(text, machine), "figures": asdict(figures)}
-    write_content(candidate.row, json.dumps(row, ensure_ascii=False, indent=1) + "\n")
+    write_content(candidate.run / FIGURES, json.dumps(row, ensure_ascii=False, indent=1) + "\n")
     return figures
 
 
 def saved_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures | None:
     """Load earlier figures of the run, if text and machine are still the same."""
     try:
-        content = read_json(candidate.row)
+        content = read_json(candidate.run / FIGURES)
         is_same = content["key"] == _key(text, machine) and candidate.translations.is_file()
         return TypeAdapter(Figures).validate_python(content["figures"]) if is_same else None
     except (DataError, KeyError, TypeError, ValidationError):  # the row is missing or damaged
@@ -114,9 +123,9 @@ def saved_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures 
 
 def training_figures(run: Path) -> dict[str, Any]:
     """Extent and speed of training, from its log. Raises DataError if there is none."""
-    log = [record for record in records(run) if record.get("kind") in ("train", "valid")]
+    log = [record for _, record in read_records(run / METRICS) if record.get("kind") in ("train", "valid")]
     if not log:
-        raise DataError(f"{run} has lost its metrics.jsonl: remove that folder to train it again.")
+        raise DataError(f"{run / METRICS} is empty: remove that folder to train it again.")
     last = max(log, key=lambda record: record["update"])
     speeds = [record["tokens_per_second"] for record in log if record["kind"] == "train"]
     return {
@@ -140,10 +149,12 @@ def _translation_figures(
     references, tokenizer = list(corpus.target), tokenizer_of(candidate.recipe, corpus)
     bleu, chrf = metrics.evaluate(lines, references, metrics=("bleu", "chrf"), tokenize=tokenizer)
     by_length = []
-    for bucket in length_buckets(corpus.source):
-        translations, expected = ([side[row] for row in bucket.rows] for side in (lines, references))
+    split = splitter(corpus.source)
+    lengths = np.array([len(split(line)) for line in corpus.source])
+    for rows in length_buckets(lengths):
+        translations, expected = ([side[row] for row in rows] for side in (lines, references))
         score = metrics.bleu(translations, expected, tokenize=tokenizer)
-        by_length.append(LengthScore(bucket.low, bucket.high, len(bucket.rows), score))
+        by_length.append(LengthScore(int(lengths[rows].min()), int(lengths[rows].max()), len(rows), score))
     return {
         "bleu": bleu.score,
         "bleu_margin": bleu.margin,
@@ -176,6 +187,22 @@ def _reference_figures(
             aligner = translator.with_options(posterior=posterior)
             figures[key] = forced_error_rate(aligner, text.aligned, text.gold, progress=progress).aer
     return figures
+
+
+def length_buckets(lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Group sentences by their lengths into buckets of equal width; neighbors with too few sentences are merged."""
+    low, high = np.quantile(lengths, [0.025, 0.975])
+    numbers = lengths // max(1, math.ceil((high - low) / _MOST))
+    buckets: list[NDArray[np.int64]] = []
+    for number in np.unique(numbers):
+        rows = np.flatnonzero(numbers == number)
+        if buckets and len(buckets[-1]) < SMALLEST:
+            rows = np.concatenate([buckets.pop(), rows])
+        buckets.append(rows)
+    if len(buckets) > 1 and len(buckets[-1]) < SMALLEST:
+        last = buckets.pop()
+        buckets[-1] = np.concatenate([buckets[-1], last])
+    return buckets
 
 
 def _key(text: HeldOut, machine: str) -> list[Any]:

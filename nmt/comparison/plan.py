@@ -4,14 +4,13 @@ recipes/NAME.yaml       the complete effective recipe
 runs/NAME/              the run folder, which is also a model folder; the figures are in it
 logs/NAME.log           the output of the training process
 translations/NAME.txt   the translations
-.comparison             marks the folder as made by `nmt compare`, and locks it
+.comparison             the lock of the folder
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -19,11 +18,10 @@ from typing import Any
 
 from nmt import __version__
 from nmt.errors import UsageError
-from nmt.recipe import Recipe, changed_keys, find_recipe, leaves, shipped_recipes
-from nmt.runtime.files import locked, write_content
+from nmt.recipe import Recipe, changed_keys, find_recipe, shipped_recipes
+from nmt.runtime.files import write_content
 from nmt.training.auto import load_recipe
 
-_MARK = ".comparison"
 TRAINED = "trained.json"
 """Written into a run folder when training has ended; says on which machine."""
 _SAME = ("source", "target", "train", "valid", "test")
@@ -52,19 +50,9 @@ class Candidate:
         return self.folder / "runs" / self.name
 
     @property
-    def marker(self) -> Path:
-        """Written when training has ended."""
-        return self.run / TRAINED
-
-    @property
     def log(self) -> Path:
         """The output of the training process."""
         return self.folder / "logs" / f"{self.name}.log"
-
-    @property
-    def row(self) -> Path:
-        """The figures of this run, and what else they depend on."""
-        return self.run / "figures.json"
 
     @property
     def translations(self) -> Path:
@@ -121,23 +109,3 @@ def check_same_recipe(recipe: Recipe, run: Path) -> None:
 def mark_trained(run: Path, machine: Mapping[str, Any]) -> None:
     """Record in a run folder that training has ended, and on which machine. Raises DataError."""
     write_content(run / TRAINED, json.dumps({"nmt": __version__, **machine}, indent=1) + "\n")
-
-
-def settings(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as dotted keys and plain values, without what others reported and why settings were chosen."""
-    return dict(leaves(json.loads(recipe.model_dump_json(exclude={"reported", "chosen"}))))
-
-
-@contextmanager
-def lock_comparison(folder: Path) -> Iterator[None]:
-    """A context in which no other comparison uses the folder.
-
-    Raises:
-        UsageError: another comparison uses the folder, or it has files and was not made by `nmt compare`.
-        DataError: the folder cannot be written.
-    """
-    files = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    if files and _MARK not in files:
-        raise UsageError(f"{folder} holds {files[0]} and was not made by nmt compare: choose a new folder with --out.")
-    with locked(folder / _MARK, f"Another comparison is at work in {folder}."):
-        yield

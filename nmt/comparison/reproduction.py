@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.comparison.evaluation import WithProgress, forced_error_rate, tokenizer_of
+from nmt.comparison.evaluation import WithProgress, forced_error_rate
 from nmt.comparison.held_out import HeldOut
 from nmt.comparison.table import NONE, TableColumn, markdown_table
-from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
 from nmt.evaluation import metrics
@@ -23,10 +22,7 @@ from nmt.runtime.wording import counted
 
 RECORD = "reproduction.json"
 """The file of a run folder that holds all that was measured, and how."""
-TRANSLATIONS = "translations"
-"""The folder in a run folder with the translations that were scored, one file for each way to decode."""
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "aer": "AER"}
-_RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ class Measurement:
     @property
     def file(self) -> str:
         """Where the translations are saved, relative to the run folder."""
-        return f"{TRANSLATIONS}/{self.way.replace(',', '').replace(' ', '-')}.txt"
+        return f"translations/{self.way.replace(',', '').replace(' ', '-')}.txt"
 
 
 # --- measuring --------------------------------------------------------------------------------------------------
@@ -89,23 +85,21 @@ def measurements(recipe: Recipe, text: HeldOut) -> list[Measurement]:
         reported = {measurement.weights for measurement in wanted if measurement.metric == "aer"}
         missing = [weights for weights in ("posterior", "attention") if weights not in reported]
         wanted += [Measurement("aer", "gold links", weights=weights) for weights in missing]
-    for measurement in wanted:
-        _check(measurement, recipe, text)
+    for measurement in wanted:  # what would fail only after training
+        is_alignment = measurement.metric == "aer"
+        if not recipe.model.has_attention and (is_alignment or measurement.replace_unknown):
+            raise UsageError(
+                f"{recipe.name}: its model has no attention, which the reported alignments or replaced words need; "
+                "--set reported=[] leaves them out."
+            )
+        if is_alignment and text.gold is None:
+            raise UsageError(
+                f"{recipe.name}: an alignment error rate is reported, but no gold links are known for its text; "
+                "--set reported=[] leaves it out."
+            )
+        if not is_alignment:
+            _text_score(measurement, recipe, ["a"], ["a"], text.corpus.languages[1], bootstrap=0)
     return wanted
-
-
-def _check(wanted: Measurement, recipe: Recipe, text: HeldOut) -> None:
-    """Raise UsageError for what would fail only after training."""
-    if wanted.metric != "aer":
-        if wanted.replace_unknown and not recipe.model.has_attention:
-            raise UsageError(f"{recipe.name}: unknown words cannot be replaced, because its model has no attention.")
-        metrics.check_tokenizer(_tokenizer(wanted, recipe, text.corpus))
-        _form(wanted, text.corpus, ["a"])
-    elif text.gold is None or not recipe.model.has_attention:
-        what = "its model has no attention" if text.gold is not None else "no gold links are known for its text"
-        raise UsageError(
-            f"{recipe.name}: an alignment error rate is reported, but {what}; --set reported=[] leaves it out."
-        )
 
 
 def measure_scores(
@@ -130,7 +124,10 @@ def measure_scores(
     scores = []
     for measurement in wanted:
         if measurement.decoding is None:
-            scores.append(_alignment_score(measurement, translator, text, progress))
+            aligner = translator.with_options(posterior=measurement.weights == "posterior")
+            errors = forced_error_rate(aligner, text.aligned, text.gold or [], bootstrap=1000, progress=progress)
+            low, high = errors.interval or (errors.aer, errors.aer)
+            scores.append(_beside(measurement, 100 * errors.aer, 100 * low, 100 * high, str(errors)))
             continue
         if measurement.file not in translations:
             results = translator.stream(
@@ -142,42 +139,34 @@ def measure_scores(
             lines = [result.text for result in progress(results, measurement.way, len(text.corpus))]
             translations[measurement.file] = lines
             write_content(run / measurement.file, "".join(f"{line}\n" for line in lines))
-        scores.append(_text_score(measurement, recipe, translations[measurement.file], text.corpus))
+        lines, references = translations[measurement.file], list(text.corpus.target)
+        scores.append(_text_score(measurement, recipe, lines, references, text.corpus.languages[1]))
     return scores
 
 
-def _text_score(wanted: Measurement, recipe: Recipe, lines: list[str], text: ParallelCorpus) -> dict[str, Any]:
-    """BLEU or chrF of translations, scored as the reported system was."""
+def _text_score(
+    wanted: Measurement,
+    recipe: Recipe,
+    lines: list[str],
+    references: list[str],
+    language: str,
+    *,
+    bootstrap: int = 1000,
+) -> dict[str, Any]:
+    """BLEU or chrF of translations, scored as the reported system was. Raises UsageError if something it needs is missing."""
+    if wanted.scoring == "published":
+        lines, references = (metrics.published_form(side, language) for side in (lines, references))
+    splits_at_spaces = wanted.scoring in ("tokens", "lowercased-tokens", "published")
     [score] = metrics.evaluate(
-        _form(wanted, text, lines),
-        _form(wanted, text, list(text.target)),
+        lines,
+        references,
         metrics=[wanted.metric],
-        bootstrap=_RESAMPLES,
-        tokenize=_tokenizer(wanted, recipe, text),
+        bootstrap=bootstrap,
+        tokenize="none" if splits_at_spaces else metrics.choose_tokenizer(language, recipe.evaluation.tokenize),
         lowercase=wanted.scoring.startswith("lowercased"),
     )
     middle, margin = score.score if score.mean is None else score.mean, score.margin or 0.0
     return _beside(wanted, score.score, middle - margin, middle + margin, score.signature)
-
-
-def _form(wanted: Measurement, text: ParallelCorpus, lines: list[str]) -> list[str]:
-    """The lines as they are scored. Raises UsageError if sacremoses is needed but not installed."""
-    return metrics.published_form(lines, text.languages[1]) if wanted.scoring == "published" else lines
-
-
-def _tokenizer(wanted: Measurement, recipe: Recipe, text: ParallelCorpus) -> str:
-    splits_at_spaces = wanted.scoring in ("tokens", "lowercased-tokens", "published")
-    return "none" if splits_at_spaces else tokenizer_of(recipe, text)
-
-
-def _alignment_score(
-    wanted: Measurement, translator: Translator, text: HeldOut, progress: WithProgress[Any]
-) -> dict[str, Any]:
-    """The alignment error rate of the links of forced decoding, in percent."""
-    aligner = translator.with_options(posterior=wanted.weights == "posterior")
-    errors = forced_error_rate(aligner, text.aligned, text.gold or [], bootstrap=_RESAMPLES, progress=progress)
-    low, high = errors.interval or (errors.aer, errors.aer)
-    return _beside(wanted, 100 * errors.aer, 100 * low, 100 * high, str(errors))
 
 
 def _beside(wanted: Measurement, ours: float, low: float, high: float, signature: str) -> dict[str, Any]:
@@ -213,50 +202,47 @@ def versions() -> dict[str, str]:
 
 def markdown(record: Mapping[str, Any]) -> str:
     """The table of a record of `nmt reproduce`, and below it what the scores depend on."""
-    return f"# {record['recipe']}: reported and achieved\n\n{_table(record['scores'])}\n\n{_circumstances(record)}\n"
+    circumstances = "\n".join(f"- {line}" for line in dict.fromkeys(_circumstances(record)))
+    return f"# {record['recipe']}: reported and achieved\n\n{_table(record['scores'])}\n\n{circumstances}\n"
+
+
+_COLUMNS = {
+    "reported by": ("system", ""),
+    "metric": ("metric", ""),
+    "scoring": ("scoring", ""),
+    "ours by": ("way", ""),
+    "reported": ("reported", ".2f"),
+    "ours": ("ours", ".2f"),
+    "difference": ("difference", "+.2f"),
+    "95 % from": ("low", ".2f"),
+    "to": ("high", ".2f"),
+    "reported inside": ("inside", ""),
+}
+"""The headings of the table, each with its key in the record and the format of its figures."""
 
 
 def _table(scores: Sequence[Mapping[str, Any]]) -> str:
-    """One row per score; without columns of what was reported if nothing was."""
-
-    def column(heading: str, key: str, form: str = "") -> TableColumn:
+    columns = []
+    for heading, (key, form) in _COLUMNS.items():
         cells = [NONE if score[key] is None else format(score[key], form) for score in scores]
-        return TableColumn(heading, cells, "right" if form else "left")
-
-    reported = [
-        column("reported by", "system"),
-        column("reported", "reported", ".2f"),
-        column("difference", "difference", "+.2f"),
-        TableColumn("reported inside", [{None: NONE, True: "yes", False: "no"}[score["inside"]] for score in scores]),
-    ]
-    ours = [
-        column("metric", "metric"),
-        column("scoring", "scoring"),
-        column("ours by", "way"),
-        column("ours", "ours", ".2f"),
-        TableColumn("95 % interval", [f"{score['low']:.2f} to {score['high']:.2f}" for score in scores]),
-    ]
-    if not any(score["system"] for score in scores):
-        return markdown_table(ours)
-    return markdown_table([reported[0], *ours[:3], reported[1], ours[3], reported[2], ours[4], reported[3]])
+        cells = [{"True": "yes", "False": "no"}.get(cell, cell) for cell in cells]
+        columns.append(TableColumn(heading, cells, "right" if form else "left"))
+    return markdown_table(columns)
 
 
-def _circumstances(record: Mapping[str, Any]) -> str:
-    """The list below the table."""
-    training, seconds = record["training"], record["training"]["training_seconds"]
-    duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
-    lines = [f"Text: {record['text']}" + (f"; alignments: {record['aligned']}" if record["aligned"] else "")]
+def _circumstances(record: Mapping[str, Any]) -> Iterator[str]:
+    """The list below the table: texts, how scores were computed, where reported ones can be read, training and versions."""
+    yield f"Text: {record['text']}" + (f"; alignments: {record['aligned']}" if record["aligned"] else "")
     for score in record["scores"]:
-        kind = score["way"] if score["metric"] == "AER" else score["scoring"]
-        lines.append(f"{score['metric']}, {kind}: {score['signature']}")
+        yield f"{score['metric']}, {score['way'] if score['metric'] == 'AER' else score['scoring']}: {score['signature']}"
     for score in record["scores"]:
+        note = (
+            "; scored in another way or on other text, so no difference is taken" if score["scoring"] == "other" else ""
+        )
         if score["system"]:
-            compared = "; scored in another way or on other text, so no difference is taken"
-            note = compared if score["scoring"] == "other" else ""
-            lines.append(f"{score['system']}, {score['reported']:g}: {score['source']}{note}")
-    lines += [
-        f"Training: {counted(training['epochs'], 'epoch')}, {counted(training['updates'], 'update')}, {duration}",
-        f"Scored on: {record['machine']}",
-        f"Versions: {', '.join(f'{name} {number}' for name, number in record['versions'].items())}",
-    ]
-    return "\n".join(f"- {line}" for line in dict.fromkeys(lines))
+            yield f"{score['system']}, {score['reported']:g}: {score['source']}{note}"
+    training = record["training"]
+    minutes = f"{training['training_seconds'] / 60:.1f} min"
+    yield f"Training: {counted(training['epochs'], 'epoch')}, {counted(training['updates'], 'update')}, {minutes}"
+    yield f"Scored on: {record['machine']}"
+    yield f"Versions: {', '.join(f'{name} {number}' for name, number in record['versions'].items())}"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import Literal
 
 from nmt import __version__
 from nmt.comparison.evaluation import tokenizer_of
 from nmt.comparison.measure import Figures
-from nmt.comparison.plan import Candidate, settings
+from nmt.comparison.plan import Candidate
 from nmt.data.corpus import ParallelCorpus
 from nmt.evaluation import metrics
-from nmt.recipe import Recipe
+from nmt.recipe import flat_settings
 from nmt.runtime.wording import counted
 
 NONE = "–"
@@ -24,21 +25,6 @@ Perplexity is that of the references, per target token; it compares only between
 are cased and detokenized, ± half a 95 % interval by bootstrap. AER is the alignment error rate of the attention's links,
 posterior AER that of the links given each target word. Entropy is that of a target word's attention over source words, in nats.
 Training speed is in target tokens per second; decoding speed is that of the recipe's search over the whole text."""
-_DESCRIBED = (
-    "name",
-    "training.accumulate",
-    "training.batch_sentences",
-    "training.batch_tokens",
-    "training.epochs",
-    "training.updates",
-    "model.attention.heads",
-    "model.attention.score.coverage",
-    "model.attention.score.kind",
-    "model.attention.window.half_width",
-    "model.attention.window.kind",
-    "model.decoder.order.",
-)
-"""Settings that `Row.described` shows."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +46,8 @@ class Row:
     def described(self) -> dict[str, str]:
         """Attention and budget in words: columns where rows differ, else one line for all."""
         recipe, training = self.candidate.recipe, self.candidate.recipe.training
-        if training.batch_sentences is None:
-            batch = counted(training.batch_tokens * training.accumulate, "target token")
-        else:
-            batch = counted(training.batch_sentences * training.accumulate, "sentence pair")
         updates = NONE if training.updates is None else f"{training.updates:,}"
-        budget = {"most epochs": f"{training.epochs:,}", "most updates": updates, "batch": batch}
-        return {**recipe.model.attention_in_words, **budget}
+        return {**recipe.model.attention_in_words, "most epochs": f"{training.epochs:,}", "most updates": updates}
 
 
 @dataclass(frozen=True)
@@ -96,7 +77,7 @@ class Table:
             {
                 "name": row.name,
                 "problem": row.problem,
-                "settings": settings(row.candidate.recipe),
+                "settings": flat_settings(row.candidate.recipe),
                 "figures": None if row.figures is None else asdict(row.figures),
                 "p_values": dict(row.p_values),
             }
@@ -127,8 +108,10 @@ class Table:
         shared = [f"{key} {text}" for key, text in first.items() if all(other[key] == text for other in others)]
         aligned = f"; alignments against {self.aligned}" if self.aligned else ""
         lines = [f"Text: {self.text}{aligned}.", f"All: {', '.join(shared)}."]
-        if differences := _further_differences([row.candidate.recipe for row in self.rows]):
-            lines.append(f"The recipes also differ in {differences}.")
+        flat = [flat_settings(row.candidate.recipe) for row in self.rows]
+        keys = dict.fromkeys(chain(*flat))
+        if different := [key for key in keys if len({json.dumps(values.get(key)) for values in flat}) > 1]:
+            lines.append(f"The recipes differ in {', '.join(different)}.")
         if self.baseline:
             lines.append(f"Baseline: {self.baseline}.")
         lines += [f"Machine: {self.machine}; nmt {__version__}.", f"Command: `{self.command}`"]
@@ -191,17 +174,18 @@ class _FigureColumn:
         return TableColumn(self.name, cells)
 
 
-def _percent(fraction: float | None) -> float | None:
-    return None if fraction is None else 100 * fraction
-
-
 _FIGURE_COLUMNS = (
     _FigureColumn("parameters", lambda figures: figures.parameters / 1e6, "{:.2f} M"),
     _FigureColumn("perplexity", lambda figures: figures.perplexity, "{:.2f}", min),
     _FigureColumn("BLEU", lambda figures: figures.bleu, "{:.2f}", max, lambda figures: figures.bleu_margin, "BLEU"),
     _FigureColumn("chrF", lambda figures: figures.chrf, "{:.2f}", max, lambda figures: figures.chrf_margin, "chrF2"),
-    _FigureColumn("AER", lambda figures: _percent(figures.aer), "{:.1f} %", min),
-    _FigureColumn("posterior AER", lambda figures: _percent(figures.posterior_aer), "{:.1f} %", min),
+    _FigureColumn("AER", lambda figures: None if figures.aer is None else 100 * figures.aer, "{:.1f} %", min),
+    _FigureColumn(
+        "posterior AER",
+        lambda figures: None if figures.posterior_aer is None else 100 * figures.posterior_aer,
+        "{:.1f} %",
+        min,
+    ),
     _FigureColumn("entropy", lambda figures: figures.entropy, "{:.2f}"),
     _FigureColumn("epochs", lambda figures: figures.epochs, "{:.0f}"),
     _FigureColumn("training", lambda figures: figures.training_seconds / 60, "{:.1f} min"),
@@ -241,10 +225,3 @@ def markdown_table(columns: Sequence[TableColumn]) -> str:
         rule = "-" * width if column.side == "left" else "-" * (width - 1) + ":"
         aligned.append([pad(column.heading, width), rule, *(pad(cell, width) for cell in column.cells)])
     return "\n".join(f"| {' | '.join(line)} |" for line in zip(*aligned, strict=True))
-
-
-def _further_differences(recipes: Sequence[Recipe]) -> str:
-    """The names of other settings in which the recipes differ."""
-    flat = [settings(recipe) for recipe in recipes]
-    keys = dict.fromkeys(key for values in flat for key in values if not key.startswith(_DESCRIBED))
-    return ", ".join(key for key in keys if len({json.dumps(values[key]) for values in flat if key in values}) > 1)

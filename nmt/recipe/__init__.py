@@ -37,6 +37,7 @@ from nmt.recipe.loading import change_decoding as change_decoding
 from nmt.recipe.loading import changed_keys as changed_keys
 from nmt.recipe.loading import choose_again as choose_again
 from nmt.recipe.loading import dump_recipe as dump_recipe
+from nmt.recipe.loading import flat_settings as flat_settings
 from nmt.recipe.loading import is_chosen as is_chosen
 from nmt.recipe.loading import leaves as leaves
 from nmt.recipe.loading import leaves_data_open as leaves_data_open

@@ -233,12 +233,14 @@ def dump_recipe(recipe: Recipe) -> str:
     return dump_yaml(json.loads(recipe.model_dump_json()))
 
 
+def flat_settings(recipe: Recipe) -> dict[str, Any]:
+    """The settings by dotted key, as plain values, without what others reported and why settings were chosen."""
+    return dict(leaves(json.loads(recipe.model_dump_json(exclude={"reported", "chosen"}))))
+
+
 def changed_keys(recipe: Recipe, path: Path) -> list[str]:
-    """The dotted keys whose values differ from those of the recipe in a file, without what others reported and why."""
-    ours, theirs = (
-        dict(leaves(json.loads(version.model_dump_json(exclude={"reported", "chosen"}))))
-        for version in (recipe, load_recipe(path))
-    )
+    """The dotted keys whose values differ from those of the recipe in a file, as `flat_settings` has them."""
+    ours, theirs = flat_settings(recipe), flat_settings(load_recipe(path))
     return [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, assert_never
 
@@ -45,7 +44,6 @@ class Extraction:
             with a word aligner.
         joining: how to join two directions: a heuristic joins their links; `mean` and `geometric` join their weights before
             links are extracted.
-        punctuation: whether words of only punctuation may have links.
 
     Raises:
         UsageError: a threshold out of its range.
@@ -54,7 +52,6 @@ class Extraction:
     method: Method = "argmax"
     threshold: float | None = None
     joining: Joining = "grow-diag-final-and"
-    punctuation: bool = True
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not 0 < self.threshold <= 1:
@@ -73,27 +70,18 @@ class Extraction:
         if confidences is not None:
             weights = self._weights(forward) if backward is None else self._mean(forward, backward)
             mean = (1 - ALIGNER_SHARE) * weights + ALIGNER_SHARE * np.asarray(confidences)
-            aligned = AlignedPair(replace(forward, weights=mean), self._links(mean, ALIGNER_THRESHOLD), mean)
-        elif backward is None:
+            return AlignedPair(replace(forward, weights=mean), self._links(mean, ALIGNER_THRESHOLD), mean)
+        if backward is None:
             weights = self._weights(forward)
-            aligned = AlignedPair(forward, self._links(weights), weights)
-        else:
-            match self.joining:
-                case "mean" | "geometric":
-                    mean = self._mean(forward, backward)
-                    aligned = AlignedPair(replace(forward, weights=mean), self._links(mean), mean)
-                case heuristic:
-                    weights, reverse = self._weights(forward), self._weights(backward)
-                    links = symmetrize(self._links(weights), flip(self._links(reverse)), heuristic)
-                    aligned = AlignedPair(forward, links, mean_weights(weights, reverse))
-        if self.punctuation:
-            return aligned
-        words = [
-            link
-            for link in aligned.links
-            if not (_is_punctuation(forward.source[link[0]]) or _is_punctuation(forward.target[link[1]]))
-        ]
-        return replace(aligned, links=frozenset(words))
+            return AlignedPair(forward, self._links(weights), weights)
+        match self.joining:
+            case "mean" | "geometric":
+                mean = self._mean(forward, backward)
+                return AlignedPair(replace(forward, weights=mean), self._links(mean), mean)
+            case heuristic:
+                weights, reverse = self._weights(forward), self._weights(backward)
+                links = symmetrize(self._links(weights), flip(self._links(reverse)), heuristic)
+                return AlignedPair(forward, links, mean_weights(weights, reverse))
 
     def _mean(self, forward: Alignment, backward: Alignment) -> Matrix:
         """The mean of the weights of both directions; for a heuristic, the geometric one."""
@@ -170,8 +158,3 @@ def fitting_extraction(recipe: Recipe, *, posterior: bool = False) -> Extraction
     if posterior:
         return Extraction("mutual", joining="geometric")
     return Extraction("argmax" if recipe.training.guided_alignment is None else "threshold")
-
-
-def _is_punctuation(word: str) -> bool:
-    """Whether a word, or a token without its word mark, consists of punctuation."""
-    return all(unicodedata.category(character).startswith("P") for character in word.replace("▁", ""))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nmt.bundle.folder import Bundle
     from nmt.cli.translation_writer import TranslationWriter
     from nmt.decoding.translator import Translator
+    from nmt.recipe import Direction
 
 LINES = 500
 """Lines of a block, which one actor translates at a time."""
@@ -34,7 +35,7 @@ def translate_files(
     build: Build,
     writer: TranslationWriter,
     *,
-    language: str,
+    direction: Direction,
     quiet: bool = False,
 ) -> None:
     """Translate each file that matches a pattern into a file of the same name, on all cores or GPUs of a cluster.
@@ -56,7 +57,7 @@ def translate_files(
     try:
         ray.init(logging_level=logging.ERROR, log_to_driver=not quiet)
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-        blocks = _translated(ray, paths, partial(_read, language), (places, build, writer))
+        blocks = _translated(ray, paths, partial(_read, direction), (places, build, writer))
         blocks = with_progress(blocks, "translating", None, quiet=quiet, size=lambda block: len(block["outputs"]))
         for name, blocks_of_file in groupby(blocks, key=itemgetter("name")):
             with open_output(folder / name, keep_part=True) as file:
@@ -108,10 +109,10 @@ class _BlockTranslator:
         return {"name": block["name"], "outputs": outputs}
 
 
-def _read(language: str, file: Row) -> Iterator[Row]:
+def _read(direction: Direction, file: Row) -> Iterator[Row]:
     """The blocks of a file, as `nmt translate` reads its lines. An empty file has one block too, so that it gets an output."""
     path = Path(file["path"])
-    with open_texts(path, language) as texts:
+    with open_texts(path, direction) as texts:
         lines = iter(texts)
         for first in count(1, LINES):
             block = list(islice(lines, LINES))

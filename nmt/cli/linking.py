@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from nmt.cli import options
-from nmt.cli.options import links_destination, option, read_gold_links, set_up
-from nmt.cli.streams import check_not_input, read_parallel, write_lines
+from nmt.cli.aligning import LinkRow, write_links
+from nmt.cli.options import option, read_gold_links, set_up
+from nmt.cli.streams import check_not_input, read_parallel
 from nmt.errors import UsageError
 from nmt.runtime.progress import timed, with_progress
 from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
-    from nmt.alignment.links import GoldLinks
     from nmt.alignment.statistical.aligner import HMMAligner
-    from nmt.text.scripts import Split
 
 _log = logging.getLogger(__name__)
 
@@ -81,14 +78,12 @@ def links(
         raise UsageError("More text has two sides too: give --more-source and --more-target, or neither.")
     if aligner is not None and (more_source or save):
         raise UsageError("--aligner learns nothing: leave out --more-source, --more-target and --save.")
-    destination = links_destination(output, gold)
     for written in (output, save):
         check_not_input(written, (source, target, more_source, more_target, gold, aligner))
     if save is not None and save == output:
         raise UsageError("--save and --output name the same file: give each its own.")
     set_up(quiet=quiet)
     from nmt.alignment.aligner_file import load_aligner, save_aligner
-    from nmt.alignment.error_rate import error_rate
     from nmt.alignment.link_files import format_confident, format_pharaoh
     from nmt.alignment.statistical.aligner import splits_of
     from nmt.text.scripts import split_characters
@@ -102,28 +97,18 @@ def links(
     for name, split in zip(("source", "target"), splits, strict=True):
         if split is split_characters:
             _log.warning("The %s is written without spaces: its words are its characters.", name)
-    _check_gold(gold_links or (), pairs, splits, f"{gold}")
     fitting = loaded or _learn(text, quiet=quiet)
     if save is not None:
         save_aligner(fitting, save)
     progress = with_progress(fitting.confident_links(pairs), "linking", total=len(pairs), quiet=quiet)
-    predicted = list(timed(progress, "linked", quiet=quiet))
-    if destination is not None:
-        form = format_confident if confidence else format_pharaoh
-        write_lines(destination, map(form, predicted))
-    if gold_links is not None:
-        typer.echo(str(error_rate([frozenset(links) for links in predicted], gold_links, bootstrap=bootstrap)))
+    form = format_confident if confidence else format_pharaoh
 
+    def rows() -> Iterator[LinkRow]:
+        for pair, linked in zip(pairs, timed(progress, "linked", quiet=quiet), strict=True):
+            source_words, target_words = (split(line) for line, split in zip(pair, splits, strict=True))
+            yield form(linked), frozenset(linked), (len(source_words), len(target_words))
 
-def _check_gold(
-    gold: Sequence[GoldLinks], pairs: Sequence[tuple[str, str]], splits: Sequence[Split], name: str
-) -> None:
-    """Raise DataError if a gold link lies beyond its sentences."""
-    from nmt.alignment.links import check_within
-
-    for number, (links, pair) in enumerate(zip(gold, pairs, strict=False), start=1):
-        source_words, target_words = (len(split(line)) for line, split in zip(pair, splits, strict=True))
-        check_within(links.possible, source_words, target_words, f"{name}, sentence pair {number}")
+    write_links(rows(), output, gold_links, bootstrap=bootstrap)
 
 
 def _learn(text: Sequence[tuple[str, str]], *, quiet: bool) -> HMMAligner:

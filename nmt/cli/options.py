@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nmt.cli.allocation import keep_freed_memory, keep_kernels
-from nmt.cli.streams import STANDARD
 from nmt.errors import DataError, UsageError
 from nmt.runtime.arguments import PrecisionName
 from nmt.runtime.cores import usable_cores
@@ -170,13 +169,6 @@ def need_attention(bundle: Bundle, folder: Path) -> None:
     """Raise DataError if the model has no attention."""
     if not bundle.recipe.model.has_attention:
         raise DataError(f"{folder} was trained without attention (score: none), so it aligns nothing.")
-
-
-def links_destination(output: Path | None, gold: Path | None) -> Path | None:
-    """Where to write links; None if only their error rate is printed. Raises UsageError if both would go to stdout."""
-    if gold is not None and output == STANDARD:
-        raise UsageError("--gold prints its figures on stdout: name a file for the links with -o.")
-    return STANDARD if output is None and gold is None else output
 
 
 def read_gold_links(path: Path | None, pairs: int | None, order: str) -> list[GoldLinks] | None:

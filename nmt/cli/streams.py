@@ -9,14 +9,13 @@ import io
 import logging
 import lzma
 import sys
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from nmt.data.lines import lines_of, open_binary, read_lines
+from nmt.data.lines import DAMAGED, lines_of, open_binary
 from nmt.errors import DataError, UsageError
 from nmt.runtime.files import replacing
 from nmt.runtime.wording import counted
@@ -84,23 +83,21 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
-def input_file(path: Path, direction: Direction) -> Path:
-    """The file to read: the source side of a test set such as `sacrebleu:wmt14/en-de`, else the path itself."""
-    if not str(path).startswith("sacrebleu:"):
-        return path
-    from nmt.data.external import sacrebleu_files
-
-    return sacrebleu_files(str(path), *direction)[0]
-
-
 @contextmanager
-def open_texts(path: Path, language: str) -> Iterator[Iterable[str]]:
-    """Open the lines of stdin or a file as they arrive, or the column of a language in a table. Raises DataError."""
+def open_texts(path: Path, direction: Direction) -> Iterator[Iterable[str]]:
+    """Open the lines of stdin or a file as they arrive, or the source side of a table or a test set (`sacrebleu:wmt14/en-de`).
+
+    Raises:
+        DataError: it cannot be opened.
+    """
+    from nmt.data.external import sacrebleu_files
     from nmt.data.tables import is_table, read_column
 
     if is_table(path):
-        yield read_column(path, language)
+        yield read_column(path, direction[0])
         return
+    if str(path).startswith("sacrebleu:"):
+        path = sacrebleu_files(str(path), *direction)[0]
     with open_input(path) as stream:
         yield text_lines(stream, path)
 
@@ -135,12 +132,13 @@ def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # the buffer writes whole blocks to a compressed file, however often it is flushed
         with (
-            replacing(path, keep_part=keep_part) as temporary,
-            temporary.open("wb") as raw,
-            _compressed(raw, path.suffix) as stream,
+            replacing(path, keep_part=keep_part) as new,
+            _packed(new, path.suffix) as packed,
+            io.BufferedWriter(cast(Any, packed)) as stream,
         ):
-            yield stream
+            yield cast(BinaryIO, stream)
     except OSError as error:
         raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None
 
@@ -151,42 +149,42 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
         stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in lines)
 
 
-@contextmanager
-def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
-    """A stream that compresses by suffix, buffered so that it writes whole blocks however often it is flushed."""
-    packed: Any
+def _packed(path: Path, suffix: str) -> BinaryIO:
+    """Open a file for writing, compressed by a suffix."""
     match suffix:
         case ".gz":
-            packed = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)  # reproducible
+            return cast(BinaryIO, gzip.open(path, "wb"))
         case ".bz2":
-            packed = bz2.BZ2File(raw, "wb")
+            return cast(BinaryIO, bz2.open(path, "wb"))
         case ".xz":
-            packed = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 -- closed below
+            return cast(BinaryIO, lzma.open(path, "wb"))
         case ".zst":
             import pyarrow  # not at the top: only .zst needs it
 
-            packed = pyarrow.CompressedOutputStream(raw, "zstd")
+            return cast(BinaryIO, pyarrow.CompressedOutputStream(str(path), "zstd"))
         case _:
-            yield raw
-            return
-    with packed, io.BufferedWriter(packed) as stream:
-        yield cast(BinaryIO, stream)
+            return path.open("wb")
 
 
 def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
     """The lines of a stream; only `\\n` ends a line. Invalid UTF-8 becomes U+FFFD, with a warning. Raises DataError."""
     name = input_name(path)
     bad = 0
-    for number, line in enumerate(_intact(stream, name), start=1):
-        content = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).removesuffix(b"\n")
-        try:
-            yield content.decode()
-        except UnicodeDecodeError as error:
-            bad += 1
-            if bad <= _NAMED:
-                byte = f"0x{content[error.start]:02X}"
-                logger.warning("%s, line %d: not valid UTF-8 (byte %s), which is read as U+FFFD.", name, number, byte)
-            yield content.decode(errors="replace")
+    try:
+        for number, line in enumerate(stream, start=1):
+            content = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).removesuffix(b"\n")
+            try:
+                yield content.decode()
+            except UnicodeDecodeError as error:
+                bad += 1
+                if bad <= _NAMED:
+                    byte = f"0x{content[error.start]:02X}"
+                    logger.warning(
+                        "%s, line %d: not valid UTF-8 (byte %s), which is read as U+FFFD.", name, number, byte
+                    )
+                yield content.decode(errors="replace")
+    except DAMAGED as error:
+        raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
     if bad > _NAMED:
         logger.warning("%s: %d lines in all were not valid UTF-8.", name, bad)
 
@@ -201,12 +199,12 @@ def count_lines(path: Path) -> int | None:
         return sum(1 for _ in stream)
 
 
-def _intact(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Pass the lines on. Raises DataError if their stream is damaged."""
-    try:
-        yield from lines
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
+def count_pairs(source: Path, target: Path) -> int | None:
+    """Count the pairs of two files; None if one can be read only once. Raises DataError if they differ in length."""
+    counts = count_lines(source), count_lines(target)
+    if None not in counts and counts[0] != counts[1]:
+        raise _unequal(source, target, counts)
+    return counts[0]
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
@@ -216,45 +214,21 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
         DataError: they differ in length, or one cannot be read.
         UsageError: both are stdin, or one holds both sides.
     """
-    _check_sides(source, target)
-    counts = [0, 0]
-    for pair in zip_longest(_side_lines(source), _side_lines(target)):
-        for side, line in enumerate(pair):
-            if line is not None:
-                counts[side] += 1
-        if counts[0] == counts[1]:
-            yield pair
-    _check_counts((source, target), counts)
-
-
-def _check_sides(source: Path, target: Path) -> None:
-    """Raise UsageError unless each file holds one side of a text: both are not stdin, and neither holds pairs."""
     if source == target == STANDARD:
         raise UsageError("Standard input holds one side of the text: name a file for the other.")
-    _refuse_pairs(source)
-    _refuse_pairs(target)
-
-
-def _side_lines(path: Path) -> Iterator[str]:
-    """The lines of stdin or a file. Raises DataError."""
-    with open_input(path) as stream:
-        yield from lines_of(stream, input_name(path))
-
-
-def count_pairs(source: Path, target: Path) -> int | None:
-    """Count the pairs of two files; None if one can be read only once. Raises DataError like `read_parallel`."""
-    _check_sides(source, target)
-    paths = source, target
-    if any(path == STANDARD or (path.exists() and not path.is_file()) for path in paths):
-        return None
-    counts = [sum(1 for _ in read_lines(path)) for path in paths]
-    _check_counts(paths, counts)
-    return counts[0]
-
-
-def _check_counts(paths: Sequence[Path], counts: Sequence[int]) -> None:
+    counts = [0, 0]
+    with open_input(source) as sources, open_input(target) as targets:
+        sides = lines_of(sources, input_name(source)), lines_of(targets, input_name(target))
+        for number, pair in enumerate(zip_longest(*sides), start=1):
+            counts = [count if line is None else number for count, line in zip(counts, pair, strict=True)]
+            if None not in pair:
+                yield pair
     if counts[0] != counts[1]:
-        raise DataError(
-            f"{input_name(paths[0])} has {counted(counts[0], 'line')}, but {input_name(paths[1])} has {counts[1]:,}: "
-            "line n of one must translate line n of the other."
-        )
+        raise _unequal(source, target, counts)
+
+
+def _unequal(source: Path, target: Path, counts: Sequence[int | None]) -> DataError:
+    return DataError(
+        f"{input_name(source)} has {counted(counts[0] or 0, 'line')}, but {input_name(target)} has {counts[1]:,}: "
+        "line n of one must translate line n of the other."
+    )

@@ -27,7 +27,6 @@ from nmt.cli.streams import (
     STANDARD,
     check_not_input,
     count_lines,
-    input_file,
     is_conversation,
     is_terminal,
     open_output,
@@ -150,9 +149,8 @@ def translate(
     translator = build(bundles)
     writer = TranslationWriter(form, n_best=n_best, scores=scores, is_linked=is_linked)
     if engine == "ray":
-        translate_files(source, output, models, build, writer, language=direction[0], quiet=quiet)
+        translate_files(source, output, models, build, writer, direction=direction, quiet=quiet)
         return
-    source = input_file(source, direction)
     with ExitStack() as stack:
         if is_typed and not quiet:
             names = " and ".join(map(str, models))
@@ -161,7 +159,7 @@ def translate(
         texts = (
             typed_lines(f"{escaped(direction[0])}> ")
             if is_typed
-            else stack.enter_context(open_texts(source, direction[0]))
+            else stack.enter_context(open_texts(source, direction))
         )
         text_file = stack.enter_context(open_output(output, keep_part=True))
         links_file = links_path and stack.enter_context(open_output(links_path, keep_part=True))

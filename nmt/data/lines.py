@@ -17,7 +17,7 @@ from nmt.errors import DataError
 
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
 """The suffixes of compressed files, and none."""
-_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
+DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 """What readers of damaged files raise."""
 _BLOCK = 2**20
 
@@ -91,7 +91,7 @@ def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
     try:
         while block := read(_BLOCK):
             yield block
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
 
 

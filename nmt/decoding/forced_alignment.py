@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat, tee
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,8 +21,9 @@ from nmt.runtime.wording import counted
 logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
-Level = Literal["words", "tokens"]
 
+LONGEST = 500
+"""Most tokens per side of a pair that gets links."""
 _MAX_WARNINGS = 10
 """Most lines without links to warn of one by one."""
 
@@ -35,17 +35,14 @@ class ForcedAligner:
     Attributes:
         bundle: the model.
         translator: a translator with this model.
-        level: whether rows and columns are words or subword tokens.
     """
 
     bundle: Bundle
     translator: Translator
-    level: Level = "words"
 
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
         """The alignment of each pair."""
-        alignment_of = Translation.word_alignment if self.level == "words" else Translation.token_alignment
-        return map(alignment_of, self.translator.stream_scores(pairs))
+        return map(Translation.word_alignment, self.translator.stream_scores(pairs))
 
     def length(self, source: str, target: str) -> int:
         """Number of tokens of the longer side."""
@@ -59,7 +56,7 @@ def align_pairs(
     backward: ForcedAligner | None = None,
     *,
     extraction: Extraction,
-    longest: int,
+    longest: int = LONGEST,
     aligner: HMMAligner | None = None,
 ) -> Iterator[AlignedPair]:
     """The alignment and links of each pair, in order. At most one window of pairs is in memory.

@@ -80,12 +80,6 @@ def test_the_mean_of_both_directions_is_read_off_as_one_matrix() -> None:
     assert Extraction(joining="mean").pair(forward).links == {(0, 0), (0, 1)}
 
 
-def test_links_of_punctuation_are_dropped_at_either_end() -> None:
-    one = alignment([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.3, 0.7], [0.0, 0.0, 1.0]], "a don't !?", "b , c ▁.")
-    assert Extraction().pair(one).links == {(0, 0), (1, 1), (2, 2), (2, 3)}
-    assert Extraction(punctuation=False).pair(one).links == {(0, 0)}
-
-
 def test_the_attention_of_guided_alignment_is_read_off_by_threshold_and_any_other_by_argmax() -> None:
     one = alignment([[0.6, 0.4], [0.2, 0.25]], "a b", "c d")
     left_alone = small_recipe()

@@ -98,6 +98,6 @@ def test_gold_links_are_checked_against_the_words_that_are_linked(folder: Path, 
     (tmp_path / "gold").write_text("1-0\n")
     (tmp_path / "more").write_text("いぬ ねこ\n" * 50, encoding="utf-8")
     (tmp_path / "mehr").write_text("Hund Katze\n" * 50)
-    more = ["--more-source", tmp_path / "more", "--more-target", tmp_path / "mehr", "--gold", tmp_path / "gold"]
+    more = ["--more-source", tmp_path / "more", "--more-target", tmp_path / "mehr", "--gold", tmp_path / "gold", "-q"]
     refused = nmt("links", "-s", tmp_path / "line", "-t", tmp_path / "zeile", *more, cwd=folder)
     assert "sentence pair 1: the link 1-0 lies beyond the sentences" in bad(refused, 1)

@@ -8,7 +8,6 @@ import typer
 
 from nmt import __version__
 from nmt.cli.aligning import align
-from nmt.cli.cleaning import clean_corpus
 from nmt.cli.commands import Command, Commands
 from nmt.cli.comparing import compare
 from nmt.cli.corpora import corpora_app
@@ -46,7 +45,6 @@ for _panel, _functions in (
 ):
     for _function in _functions:
         app.command(cls=Command, rich_help_panel=_panel)(_function)
-corpora_app.command("clean", cls=Command)(clean_corpus)
 app.add_typer(recipe_app, rich_help_panel=_INSPECT)
 app.add_typer(corpora_app, rich_help_panel=_INSPECT)
 

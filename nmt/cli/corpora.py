@@ -1,8 +1,8 @@
-"""`nmt corpora`: list, describe, fetch, check and export public corpora; `cleaning.py` has `nmt corpora clean`."""
+"""`nmt corpora`: list, describe, fetch and check public corpora; export and clean parallel text."""
 
 from __future__ import annotations
 
-import logging
+import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -12,22 +12,18 @@ import typer
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.inspecting import print_table
 from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, argument, new_files, option, set_up
-from nmt.cli.streams import write_lines
-from nmt.errors import DataError, UsageError
-from nmt.runtime.wording import counted, in_columns
+from nmt.cli.streams import open_output, write_lines
+from nmt.errors import DataError
+from nmt.runtime.wording import counted, excerpt
 
 if TYPE_CHECKING:
     from nmt.data.catalogue.schema import CatalogueEntry
 
-_log = logging.getLogger(__name__)
-_WIDTH = 100
-_GROUPS = {
-    "small": "Captions and everyday sentences",
-    "talks": "Talks",
-    "news": "News and WMT",
-    "parliament": "Parliaments",
-    "collections": "Collections and others",
-}
+_WIDTH = 60
+"""Most characters of each side of a sample."""
+Locator = Annotated[
+    str, argument("Text as in a recipe: sample:test, web.tmx, text/web.{en,de}.gz.", "LOCATOR", default=False)
+]
 
 corpora_app = typer.Typer(
     name="corpora",
@@ -49,7 +45,7 @@ corpora_app = typer.Typer(
 def list_corpora(
     search: Annotated[
         str | None,
-        option("List names with all WORDS, those of mtdata too.", "WORDS", "--search", default="all of the catalogue"),
+        option("List names in mtdata's index with all WORDS.", "WORDS", "--search", default="those of the catalogue"),
     ] = None,
 ) -> None:
     """List the corpora with their languages and splits.
@@ -63,27 +59,19 @@ def list_corpora(
     NAME-PAIR stands for one corpus per language pair, as opus-100-de-en; `nmt corpora info NAME` lists the pairs. A corpus
     that is "local only" can neither be fetched nor derived again, so you need a copy to reproduce figures measured on it.
     The test sets of sacreBLEU are corpora too, as sacrebleu:wmt14/en-de, and what mtdata knows, as
-    mtdata:Statmt-europarl-10-deu-eng, whose text is not verified: --search finds its names (`pip install "attentional-nmt[mtdata]"`).
+    mtdata:Statmt-europarl-10-deu-eng, whose text is not verified: --search needs `pip install "attentional-nmt[mtdata]"`.
     """
-    from nmt.data.catalogue import entries, names
+    from nmt.data.catalogue import entries
     from nmt.data.external import search_mtdata
     from nmt.data.sample import SIZES
 
     if search is None:
-        rows = [["sample:", "en de", _some(SIZES), "embedded"]]
-        for group, title in _GROUPS.items():
-            rows += [[], [title], *(_row(entry) for entry in entries() if entry.group == group)]
-        lines = iter(in_columns([row for row in rows if len(row) > 1]))
-        typer.echo("\n".join(next(lines) if len(row) > 1 else "".join(row) for row in rows))
+        print_table([["sample:", "en de", _some(SIZES), "embedded"], *map(_row, entries())])
         return
     set_up()
-    matches = [name for name in names() if all(word.lower() in name.lower() for word in search.split())]
-    try:
-        matches += search_mtdata(search.split())
-    except UsageError as error:  # ours are listed without the extra
-        _log.warning("%s", error)
+    matches = search_mtdata(search.split())
     if not matches:
-        raise DataError(f"No corpus has '{search}' in its name; languages are as en in ours, eng in mtdata's.")
+        raise DataError(f"No corpus of mtdata has '{search}' in its name; languages are as eng and deu.")
     typer.echo("\n".join(matches))
 
 
@@ -116,20 +104,12 @@ def describe_corpus(
 
     Examples:
       nmt corpora info multi30k
+      nmt corpora info wmt14
 
     Details:
 
-    Sources are tried in order. "verified" text must have the SHA-256 of the catalogue.
+    Of a family such as wmt14, the splits are those of its first pair. Sources are tried in order. "verified" text must have the SHA-256 of the catalogue.
     """
-    lines: list[list[str]] = []
-    for key, text in _description(name):
-        wrapped = textwrap.wrap(text, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)
-        lines += [[key if number == 0 else "", line] for number, line in enumerate(wrapped)]
-    print_table(lines)
-
-
-def _description(name: str) -> list[tuple[str, str]]:
-    """What the catalogue says of a corpus, or of a family of them with the splits of its first language pair."""
     from nmt.data.catalogue import entries, local_file, named
 
     family = next((entry for entry in entries() if entry.pairs and entry.name == name), None)
@@ -146,7 +126,7 @@ def _description(name: str) -> list[tuple[str, str]]:
         paths = [local_file(corpus.name, split, language) for language in corpus.sides(split)]
         rows += [("  here", str(folder)) for folder in dict.fromkeys(path.parent for path in paths if path)]
     rows += [("license", entry.license), ("home", entry.home), ("citation", entry.citation)]
-    return rows + [(key, text) for key, text in (("note", entry.note), ("derivation", entry.derivation)) if text]
+    print_table(rows + [(key, text) for key, text in (("note", entry.note), ("derivation", entry.derivation)) if text])
 
 
 # --- files ------------------------------------------------------------------------------------------------------
@@ -209,7 +189,7 @@ def check_corpora(
 
 @corpora_app.command("export", cls=Command)
 def export_corpus(
-    locator: Annotated[str, argument("Text as in a recipe, such as sample:test.", "LOCATOR", default=False)],
+    locator: Locator,
     source: SourceLanguage,
     target: TargetLanguage,
     output: PrefixOutput,
@@ -238,3 +218,60 @@ def export_corpus(
     for path, lines in zip(paths, texts, strict=False):
         write_lines(path, lines)
         typer.echo(path)
+
+
+@corpora_app.command("clean", cls=Command)
+def clean_corpus(
+    locator: Locator,
+    source: SourceLanguage,
+    target: TargetLanguage,
+    output: PrefixOutput,
+    settings: Annotated[
+        list[str] | None,
+        option("Change one rule; may be repeated.", "RULE=VALUE", "--set", default="max_length=100, max_ratio=9"),
+    ] = None,
+) -> None:
+    """Remove unusable pairs from a parallel text, and say what each rule removed.
+
+    Examples:
+      nmt corpora clean web.tsv --source en --target de --set copies=false -o clean/web
+      nmt corpora clean sample:train --source en --target de --set max_ratio=2 --set scripts=true -o clean/sample
+
+    Details:
+
+    The rules are the settings of data.filters in a recipe; the first one that a pair breaks removes it. Pairs with an empty side are
+    removed too. null is no rule.
+
+    max_length: most words of the longer side; max_ratio: largest ratio of the longer side to the shorter; duplicates=false: no repeated
+    pairs; copies=false: no pairs with two equal sides; max_word_length: most characters of a word; min_letters: least share of letters;
+    scripts=true: most letters must be of the scripts of the language; language: its least probability by py3langid, which needs
+    `pip install "attentional-nmt[langid]"` and gives short lines low probabilities: try 0.1 first. Words are what spaces
+    separate; in a recipe lengths are in subwords.
+
+    Stdout has the number of pairs by rule, stderr up to three samples of each with their line numbers. No file is overwritten.
+    """
+    from nmt.data.filters import FilterReport, clean
+    from nmt.data.locators import load_corpus
+    from nmt.recipe import parse_filters, parse_overrides
+
+    set_up()
+    filters = parse_filters(parse_overrides(settings or ()), "nmt corpora clean")
+    paths = new_files(output, (source, target))
+    corpus = load_corpus(locator, source=source, target=target)
+    report = FilterReport({}, filters, unit="word")
+    with open_output(paths[0]) as first, open_output(paths[1]) as second:
+        for pairs, counts in clean(corpus, filters):
+            report += counts
+            first.writelines(f"{pair[0]}\n".encode() for pair in pairs)
+            second.writelines(f"{pair[1]}\n".encode() for pair in pairs)
+        if not report.kept:
+            raise DataError(f"No pair of {locator} passes the filters ({report}): relax them.")
+    rows = [(report.total, "pair" if report.total == 1 else "pairs")]
+    for rule, count in report.removed.items():
+        rows.append((count, report.reason(rule)))
+        print(f"{report.reason(rule)}:", file=sys.stderr)
+        for sample in report.samples.get(rule, ()):
+            sides = " ||| ".join(excerpt(side, _WIDTH) for side in (sample.source, sample.target))
+            print(f"  line {sample.line:,}: {sides}", file=sys.stderr)
+    for count, name in [*rows, (report.kept, "kept")]:
+        typer.echo(f"{count:{len(f'{report.total:,}')},}  {name}")

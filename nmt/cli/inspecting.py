@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -62,7 +62,7 @@ def info(model: Model, as_json: AsJson = False) -> None:
         }
         typer.echo(json.dumps(content, ensure_ascii=False, indent=2))
     else:
-        print_table([list(row) for row in {**describe_model(bundle, data), **_best(validations)}.items()])
+        print_table({**describe_model(bundle, data), **_best(validations)}.items())
 
 
 def _best(records: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -83,7 +83,7 @@ def _best(records: Sequence[dict[str, Any]]) -> dict[str, str]:
     }
 
 
-def print_table(rows: list[list[str]]) -> None:
+def print_table(rows: Iterable[Sequence[str]]) -> None:
     """Print rows with aligned columns."""
     for line in in_columns([[escaped(cell) for cell in row] for row in rows]):
         typer.echo(line)
@@ -102,7 +102,7 @@ def list_recipes() -> None:
     """
     from nmt.recipe import recipe_title, shipped_recipes
 
-    print_table([[name, recipe_title(path)] for name, path in sorted(shipped_recipes().items())])
+    print_table([name, recipe_title(path)] for name, path in sorted(shipped_recipes().items()))
 
 
 @recipe_app.command("show", cls=Command)

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 from nmt.cli.options import Device, Precision, Quiet, argument, machine_option, option, set_up
-from nmt.errors import DataError, UsageError
+from nmt.errors import UsageError
 from nmt.runtime.wording import counted
 
-_KEY = "NMT_API_KEY"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -19,9 +18,6 @@ def serve(
     models: Annotated[list[Path], argument("Models, to choose from and compare.", "MODEL", default=False)],
     host: Annotated[str, option("Address to listen on.", "ADDRESS")] = "127.0.0.1",
     port: Annotated[int, option("Port; 0 is any free one.", "N", min=0, max=65535)] = 5000,
-    api_key_file: Annotated[
-        Path | None, option(f"API key that requests must name; or ${_KEY}.", "FILE", default="none")
-    ] = None,
     max_characters: Annotated[int, option("Characters per request.", "N", min=1, max=1000000)] = 5000,
     max_queue: Annotated[int, option("Requests that wait.", "N", min=1, max=100000)] = 100,
     device: Device = "auto",
@@ -33,13 +29,15 @@ def serve(
 
     Examples:
       nmt serve runs/bahdanau
-      nmt serve runs/bahdanau runs/luong --port 8000 --api-key-file key.txt
+      NMT_API_KEY=secret nmt serve runs/bahdanau runs/luong --port 8000
 
     Details:
 
     Needs `pip install "attentional-nmt[serve]"`. The page shows alternatives and alignments, and compares two models; each pair
     of languages of a model counts as one. The API is that of LibreTranslate for plain text: POST /translate, also with n_best,
     beam_size and alignment, POST /detect (extra `langid`), GET /languages, GET /health.
+
+    If $NMT_API_KEY is set, requests must name it as their API key.
 
     Requests are decoded in batches, one batch at a time, so their length is limited; with a beam above 5, or above the recipe's, they
     must be as much shorter. Requests beyond --max-queue get status 503. Ctrl-C or SIGTERM finishes what was accepted.
@@ -58,30 +56,22 @@ def serve(
     from nmt.serving.worker import Worker
 
     set_up(quiet=quiet, threads=threads)
-    api_key = _api_key(api_key_file)
     with bind(host, port) as listener:
         engine = Engine(models, device=device, precision=precision)
         with Worker(engine.run, max_queue=max_queue) as worker:
             for model in range(len(engine.models)):
                 worker.submit(Setting(model), ["a"]).result()  # the first line compiles kernels and fills caches
             hosts = (*_LOOPBACK, "[::1]") if host in _LOOPBACK else None
-            app = App(engine.models, worker, max_characters=max_characters, api_key=api_key, hosts=hosts)
+            app = App(
+                engine.models,
+                worker,
+                max_characters=max_characters,
+                api_key=os.environ.get("NMT_API_KEY") or None,
+                hosts=hosts,
+            )
             listener.listen()
             address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
             print(
                 f"nmt: serving {counted(len(models), 'model')} on {address} (Ctrl-C stops)", file=sys.stderr, flush=True
             )
             uvicorn.Server(configure(app.asgi, access_log=not quiet)).run(sockets=[listener])
-
-
-def _api_key(path: Path | None) -> str | None:
-    """The key: the first line of the file, else the environment's. Raises DataError."""
-    if path is None:
-        return os.environ.get(_KEY) or None
-    try:
-        key = path.read_text(encoding="utf-8").partition("\n")[0].strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"Cannot read the API key in {path}: {error}.") from None
-    if not key:
-        raise DataError(f"{path} has no key: its first line must be the API key.")
-    return key

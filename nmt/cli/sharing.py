@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from nmt.cli.options import Model, Quiet, argument, option, set_up
-from nmt.runtime.wording import counted
 
 License = Annotated[
     str | None,
@@ -48,14 +47,13 @@ def push(
     name: Annotated[str, argument("owner/name on the hub.", "NAME", default=False)],
     license: License = None,
     private: Annotated[bool, option("Make a private repository.", "", "--private")] = False,
-    dry_run: Annotated[bool, option("Print the card and the files, and upload nothing.", "", "--dry-run")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Upload a model to the Hugging Face hub.
 
     Examples:
       nmt push runs/bahdanau me/bahdanau-en-de --license cc-by-4.0
-      nmt push runs/bahdanau me/bahdanau-en-de --dry-run
+      nmt push runs/bahdanau hf:me/bahdanau-en-de --private
 
     Details:
 
@@ -66,15 +64,4 @@ def push(
     set_up(quiet=quiet)
     from nmt.sharing import publishing
 
-    if not dry_run:
-        upload = publishing.push(model, name, private=private, license=license)
-        typer.echo(upload.address)
-        return
-    repository = publishing.check_name(name)
-    shared = publishing.SharedModel.load(model, license)
-    shared.warn()
-    files = shared.files(f"hf:{repository}")
-    typer.echo(files["README.md"])
-    for file, content in files.items():
-        typer.echo(f"{len(content):>13,}  {file}")
-    typer.echo(f"{sum(map(len, files.values())):>13,}  bytes in {counted(len(files), 'file')}")
+    typer.echo(publishing.push(model, name, private=private, license=license).address)

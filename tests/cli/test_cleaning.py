@@ -7,7 +7,6 @@ import pytest
 from nmt.data.filters import clean
 from nmt.data.locators import load_corpus
 from nmt.recipe import FiltersConfig
-from nmt.runtime.wording import excerpt
 from tests.commands import Finished, bad, good, nmt
 
 PAIRS = [
@@ -22,8 +21,7 @@ PAIRS = [
     ("one two three", "eins"),
     ("the bird", "der \u2028Vogel"),
 ]
-RULES = ["--max-length", 5, "--max-ratio", 2, "--no-duplicates", "--no-copies", "--max-word-length", 30]
-RULES += ["--min-letters", 0.5, "--scripts"]
+RULES = "max_length=5 max_ratio=2 duplicates=false copies=false max_word_length=30 min_letters=0.5 scripts=true".split()
 
 
 @pytest.fixture
@@ -38,7 +36,7 @@ def cleaned(folder: Path, *options: object, locator: str = "text.tsv") -> Finish
 
 
 def test_each_rule_has_its_count_and_samples(table: Path, tmp_path: Path) -> None:
-    ended = cleaned(tmp_path, *RULES)
+    ended = cleaned(tmp_path, *(word for rule in RULES for word in ("--set", rule)))
     counts = {rule: count for count, rule in (line.split(maxsplit=1) for line in good(ended).splitlines())}
     dropped = [rule for rule in counts if rule not in ("pairs", "kept")]
     assert (counts["pairs"], counts["kept"]) == ("10", "2")
@@ -65,11 +63,3 @@ def test_no_file_is_overwritten(table: Path, tmp_path: Path) -> None:
     (tmp_path / "clean/a.de").write_text("mine\n")
     assert "clean/a.de already exists: move it, or" in bad(cleaned(tmp_path), 2)
     assert [path.read_text() for path in (tmp_path / "clean").iterdir()] == ["mine\n"]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("short", "short"), ("exactly8", "exactly8"), ("nine char", "nine ch…"), ("a\x1b[0mb", "a\\x1b[0…"), ("", "")],
-)
-def test_an_excerpt_fits_and_can_be_printed(text: str, expected: str) -> None:
-    assert excerpt(text, 8) == expected

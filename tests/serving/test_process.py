@@ -114,10 +114,6 @@ def test_it_agrees_with_the_command_and_python_and_finishes_what_it_accepted(mod
 
 
 def test_bad_options_and_models_are_refused_in_one_line(model: Path, tmp_path: Path) -> None:
-    key = tmp_path / "key"
-    key.write_text("\nsecret", encoding="utf-8")
-    assert bad(nmt("serve", model, "--api-key-file", key), 1).startswith(f"{key} has no key")
-    assert "missing" in bad(nmt("serve", model, "--api-key-file", tmp_path / "missing"), 1)
     assert "no-model" in bad(nmt("serve", tmp_path / "no-model", "--port", "0"), 1)
     assert "no-device" in bad(nmt("serve", model, "--port", "0", "--device", "no-device"), 2)
     with bind("127.0.0.1", 0) as listener:

@@ -144,18 +144,3 @@ def test_a_card_of_ones_own_is_used_as_it_is(hub: Hub, run: Path, capsys: pytest
     status, _, err = command(capsys, "push", run, NAME, "--license", "cc0-1.0")
     assert status == 2
     assert "README.md is your own card, which is used as it is: write `license: cc0-1.0`" in err
-
-
-# --- commands -----------------------------------------------------------------------------------------------------
-
-
-def test_a_dry_run_prints_card_and_files_and_asks_nobody(
-    hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, out, err = command(capsys, "push", run, f"hf:{NAME}", "--dry-run", "--license", "mit")
-    assert (status, err) == (0, "")
-    assert "nmt translate hf:ann/mine -i input.en -o output.de" in out
-    listed = [line.split() for line in out.splitlines()[-8:]]
-    assert sorted(name for _, name in listed[:-1]) == PUSHED
-    assert listed[-1][1:] == ["bytes", "in", "7", "files"]
-    assert hub.repositories == {}

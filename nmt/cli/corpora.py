@@ -108,7 +108,8 @@ def describe_corpus(
 
     Details:
 
-    Of a family such as wmt14, the splits are those of its first pair. Sources are tried in order. "verified" text must have the SHA-256 of the catalogue.
+    Of a family such as wmt14, the splits are those of its first pair. Sources are tried in order. "verified" text must have
+    the SHA-256 of the catalogue.
     """
     from nmt.data.catalogue import entries, local_file, named
 

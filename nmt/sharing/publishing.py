@@ -104,7 +104,7 @@ def push(model: str | os.PathLike[str], name: str, *, private: bool = False, lic
             shared = replace(shared, license=shared.license or license_in(card_on_hub))
         files = shared.files(f"{PREFIX}{repository}")
         if shared.card is None and card_on_hub is not None and not is_written_by_nmt(card_on_hub):
-            _log.warning("The card on the hub was edited by hand and stays as it is; --dry-run prints the new one.")
+            _log.warning("The card on the hub was edited by hand and stays as it is.")
             del files[CARD]
         commit = api.create_commit(
             repository,

@@ -34,15 +34,10 @@ class TextDescription(BaseModel):
     """Number of pairs that each rule removed, without rules that removed none."""
 
     @classmethod
-    def of(cls, corpus: ParallelCorpus, report: FilterReport) -> TextDescription:
-        """Describe a text and its filtering."""
-        return cls(
-            locator=corpus.name,
-            lines=len(corpus),
-            fingerprint=corpus.fingerprint,
-            kept=report.kept,
-            removed=report.removed,
-        )
+    def of(cls, corpus: ParallelCorpus, removed: dict[str, int]) -> TextDescription:
+        """Describe a text, from which the filters removed so many pairs."""
+        kept = len(corpus) - sum(removed.values())
+        return cls(locator=corpus.name, lines=len(corpus), fingerprint=corpus.fingerprint, kept=kept, removed=removed)
 
     def report(self, filters: FiltersConfig) -> FilterReport:
         """The report of the filtering."""

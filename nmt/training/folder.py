@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import torch
-
 from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, check_folder
 from nmt.errors import DataError, UsageError
-from nmt.fast import arithmetic
 from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, Recipe, changed_keys
 from nmt.runtime.files import locked, remove_unfinished
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, Tensors, has_state, load_state
-from nmt.training.parallel import count_of_ranks
 from nmt.training.text import TrainingText
 
 LOCK = ".lock"
 """The file whose lock a training holds. It stays in a run folder when the training has ended."""
-_log = logging.getLogger(__name__)
 _DESCRIPTION = (RECIPE, SOURCE, TARGET)
 _EXTENSIBLE = (
     LENGTH_PENALTY,
@@ -93,17 +87,3 @@ def check_weights(state: State, weights: Tensors, folder: Path) -> None:
             f"The run in {folder} cannot go on with this recipe, not even by --force: {name} of shape {list(shape)} is only "
             f"in its {'state' if (name, shape) in stored else 'new model'}. Train anew, in another folder."
         )
-
-
-def warn_of_changed_machine(state: State, folder: Path, device: torch.device) -> None:
-    """Warn if the run will round differently than before, which gives a slightly different model."""
-    threads, processes = torch.get_num_threads(), count_of_ranks()
-    changes = []
-    if device.type == "cpu" and state.threads not in (None, threads):
-        changes.append(f"had --threads {state.threads} and goes on with {threads}")
-    if state.processes != processes:
-        changes.append(f"was trained by {state.processes} processes and goes on with {processes}")
-    if state.arithmetic not in (None, arithmetic()):
-        changes.append(f"computed with {state.arithmetic} and goes on with {arithmetic()}")
-    for change in changes:
-        _log.warning("The run in %s %s: it will come to another model than one that was never ended.", folder, change)

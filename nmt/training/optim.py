@@ -37,7 +37,8 @@ def build_optimizer(config: recipe.OptimizerConfig, model: nn.Module) -> torch.o
                 groups, lr=config.rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
             )
             if config.momentum:  # PyTorch leaves it uninitialized if the first step is skipped
-                sgd.state.update((each, {"momentum_buffer": torch.zeros_like(each)}) for each in model.parameters())
+                for weight in model.parameters():
+                    sgd.state[weight] = {"momentum_buffer": torch.zeros_like(weight)}
             return sgd
         case _:
             assert_never(config)

@@ -12,6 +12,7 @@ import torch
 from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.bundle.folder import SOURCE, TARGET, Bundle
 from nmt.data.encoded import EncodedCorpus, encode_corpus
+from nmt.evaluation.metrics import check_tokenizer
 from nmt.model.interface import ModelBuilder
 from nmt.recipe import Recipe
 from nmt.runtime.device import Precision, check_precision, choose_precision
@@ -22,7 +23,6 @@ from nmt.training.folder import check_text, open_folder
 from nmt.training.parallel import Ranks
 from nmt.training.pretrained import load_pretrained
 from nmt.training.text import TrainingText
-from nmt.training.validation import usable_tokenizer
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,6 @@ class Run:
         bundle: the model, with its first weights, and its subwords.
         corpus: the training text as ids.
         links: links of guided alignment.
-        tokenizer: sacreBLEU's, for BLEU.
         state: the state to go on from; None for a new run.
         start: the pretrained model that it starts from, in words.
     """
@@ -55,7 +54,6 @@ class Run:
     bundle: Bundle
     corpus: EncodedCorpus
     links: TokenLinks | None
-    tokenizer: str
     state: State | None
     start: str | None
 
@@ -74,7 +72,8 @@ def prepare(
     """Prepare a new run, or one to resume, whose text must be the same unless `force` is set. Raises DataError and UsageError."""
     quiet = quiet or not ranks.is_first
     state = ranks.from_first(lambda: open_folder(recipe, folder, resume=resume, force=force))
-    tokenizer = usable_tokenizer(recipe, None if state is None else state.progress.get("tokenizer"))
+    if recipe.evaluation.tokenize is not None and "bleu" in recipe.training.validation.metrics:
+        check_tokenizer(recipe.evaluation.tokenize)
     with ranks.first_alone():  # the other ranks read its cache
         text = TrainingText.load(recipe)
     pretrained = None if state is not None else load_pretrained(recipe, build_model)
@@ -98,4 +97,4 @@ def prepare(
     links = None
     if text.links is not None:
         links = TokenLinks(text.links, corpus, bundle.source, bundle.target, splits_of(text.train))
-    return Run(recipe, folder, ranks, device, precision, quiet, text, bundle, corpus, links, tokenizer, state, start)
+    return Run(recipe, folder, ranks, device, precision, quiet, text, bundle, corpus, links, state, start)

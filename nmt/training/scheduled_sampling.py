@@ -57,30 +57,20 @@ def mix_target_in(
     Args:
         is_replaced: which tokens are replaced, on the CPU.
     """
-    target_in = batch.target_in.clone()
+    target_in, device = batch.target_in.clone(), batch.target_in.device
     if not is_replaced.any():
         return target_in
     was_training = model.training
     model.eval()
-    try:
-        return _replace_tokens(model, batch, target_in, is_replaced)
-    finally:
-        model.train(was_training)
-
-
-def _replace_tokens(
-    model: TranslationModel[Any, Any], batch: Batch, target_in: Int[Tensor, "B T"], is_replaced: Bool[Tensor, "B T"]
-) -> Int[Tensor, "B T"]:
-    """Decode step by step, and replace tokens in place as the steps before them are known."""
-    memory, device = model.encode(batch.source, batch.source_mask), target_in.device
+    memory = model.encode(batch.source, batch.source_mask)
     state, rows = model.start(memory), torch.arange(len(target_in), device=device)
-    last = int(is_replaced.any(dim=0).nonzero().max())
-    for time in range(last):
+    for time in range(int(is_replaced.any(dim=0).nonzero().max())):
         step = model.step(target_in[:, time], state, memory, rows)
         sampled, state = is_replaced[:, time + 1].nonzero().squeeze(1), step.state
         if len(sampled):
             sampled = sampled.to(device, non_blocking=True)
             target_in[:, time + 1].index_copy_(0, sampled, _sample(step.log_probs[sampled]))
+    model.train(was_training)
     return target_in
 
 

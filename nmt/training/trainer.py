@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
@@ -32,7 +31,7 @@ from nmt.training.best import BestCheckpoints, Rank
 from nmt.training.checkpoint import State, has_state, save_state
 from nmt.training.data_file import DataDescription, TextDescription
 from nmt.training.epoch import Epoch, ahead, plan_epoch
-from nmt.training.folder import check_weights, lock_folder, warn_of_changed_machine
+from nmt.training.folder import check_weights, lock_folder
 from nmt.training.log import Log, Meter
 from nmt.training.losses import MAX_BAD_UPDATES, BadUpdate, Diverged, LossStats, OutOfMemory, PendingStats
 from nmt.training.optim import Clock, use_weights
@@ -186,23 +185,23 @@ class Trainer:
         with self.ranks.first_alone():
             self.epoch = self._plan_epoch(min(self.progress.epoch, self.settings.epochs - 1))
             self.train_step = TrainStep(self.bundle, run.links, **machine)
-            self.validator = Validator(self.bundle, run.text.valid, run.tokenizer, **machine)
+            self.validator = Validator(self.bundle, run.text.valid, **machine)
         self.updates = int(min(self.epoch.updates * self.settings.epochs, self.settings.updates or math.inf))
         """Of the whole training."""
         folder = run.folder if self.ranks.is_first else None
         self.best = BestCheckpoints(folder, self.settings.validation.keep_best, self.validator.metrics)
         self.log = Log(folder, quiet=run.quiet, tensorboard=self.settings.tensorboard)
         self.symptoms = Symptoms()
-        self.pending: deque[PendingStats] = deque()
-        """The updates whose losses have not been read: at most one, while a GPU computes it."""
+        self.pending: PendingStats | None = None
+        """The last update while a GPU computes it."""
         self.saved_at = time.monotonic()
         if run.state is not None:
             self.load_state_dict(run.state)
         if self.ranks.is_first:
             self.bundle.save_description(run.folder)
             DataDescription(
-                train=TextDescription.of(run.text.train, run.corpus.report),
-                valid=TextDescription.of(run.text.valid, self.validator.report),
+                train=TextDescription.of(run.text.train, run.corpus.report.removed),
+                valid=TextDescription.of(run.text.valid, {}),
             ).save(run.folder)
 
     # --- the loop ------------------------------------------------------------------------------------------------
@@ -260,13 +259,16 @@ class Trainer:
         """Make an update, or skip it if it is bad, and log it if that is due."""
         progress = self.progress
         try:
-            self.pending.append(self.train_step.update(group, self._clock()))
+            stats = self.train_step.update(group, self._clock())
+            self._read_losses()
+            self.pending = stats
         except BadUpdate as reason:
             self._read_losses()
             self._skip(reason, progress.update + 1)
         progress.update += 1
         progress.group += 1
-        self._read_losses(but=1 if self.run.device.type == "cuda" else 0)  # a GPU still computes the last one
+        if self.run.device.type != "cuda":
+            self._read_losses()
         if (
             progress.update % self.settings.log_every == 0 and self.meter.stats.tokens
         ):  # none if all updates were skipped
@@ -290,10 +292,10 @@ class Trainer:
         fraction = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
         return Clock(progress.update, epochs, fraction, progress.plateaus)
 
-    def _read_losses(self, but: int = 0) -> None:
-        """Count all updates but the last ones, whose losses may not be known yet."""
-        while len(self.pending) > but:
-            stats = self.pending.popleft()
+    def _read_losses(self) -> None:
+        """Count the last update, if its losses have not been read yet, and wait for a GPU that computes them."""
+        stats, self.pending = self.pending, None
+        if stats is not None:
             try:
                 self.meter.add(stats.read())
                 self.progress.bad = 0
@@ -443,13 +445,11 @@ class Trainer:
             **self.best.state_dict(),
             **self.log.state_dict(),
             **self.symptoms.state_dict(),
-            "tokenizer": self.run.tokenizer,
         }
         return State(progress, self.run.text.fingerprints, **self.train_step.state_dict())
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a state. Raises DataError if it belongs to a model of other shapes."""
-        warn_of_changed_machine(state, self.run.folder, self.run.device)
         check_weights(state, self.train_step.weights, self.run.folder)
         self.train_step.load_state_dict(vars(state))
         for record in (self.progress, self.meter, self.best, self.log, self.symptoms):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain
-from operator import add
 from statistics import fmean
 from typing import Any
 
@@ -19,14 +17,13 @@ from nmt.bundle.folder import Bundle
 from nmt.data.batching import cut, make_batch
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus, encode_corpus
-from nmt.data.filters import FilterReport
 from nmt.decoding.packed import PackedModels
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import MetricScore
 from nmt.fast import accelerate
-from nmt.recipe import DecodingConfig, Recipe, ValidationConfig, change_decoding
+from nmt.recipe import DecodingConfig, ValidationConfig, change_decoding
 from nmt.runtime.device import Precision, autocast
 from nmt.runtime.wording import counted
 from nmt.training.best import Rank
@@ -67,7 +64,7 @@ class _Text:
     tokenizer: str
 
     @classmethod
-    def of(cls, text: ParallelCorpus, bundle: Bundle, tokenizer: str, *, longest: int) -> _Text:
+    def of(cls, text: ParallelCorpus, bundle: Bundle, *, longest: int) -> _Text:
         """Encode a text. Raises DataError if no pair has so few tokens that its loss can be computed."""
         ids = encode_corpus(text, bundle.source, bundle.target, None)
         rows = np.flatnonzero(np.maximum(ids.source_lengths[:], ids.target_lengths[:]) <= longest)
@@ -76,6 +73,7 @@ class _Text:
                 f"No pair of {text.name} has at most {longest:,} tokens per side, for the perplexity of the validation: "
                 "split its lines, or raise data.filters.max_length."
             )
+        tokenizer = metrics.choose_tokenizer(text.languages[1], bundle.recipe.evaluation.tokenize)
         return cls("-".join(text.languages), text, ids, rows, tokenizer)
 
 
@@ -86,31 +84,17 @@ class Validator:
         self,
         bundle: Bundle,
         text: ParallelCorpus,
-        tokenizer: str,
         *,
         precision: Precision,
         device: torch.device,
         ranks: Ranks = ALONE,
     ) -> None:
         self.bundle, self.precision, self.device, self.ranks = bundle, precision, device, ranks
-        self.settings, data = bundle.recipe.training, bundle.recipe.data
-        self.max_length = max(MAX_LENGTH, data.filters.max_length)
-        self.texts = [
-            _Text.of(
-                direction,
-                bundle,
-                tokenizer if target == data.target else language_tokenizer(bundle.recipe, target),
-                longest=self.max_length,
-            )
-            for (_, target), direction in text.directions.items()
-        ]
+        self.settings = bundle.recipe.training
+        self.max_length = max(MAX_LENGTH, bundle.recipe.data.filters.max_length)
+        self.texts = [_Text.of(direction, bundle, longest=self.max_length) for direction in text.directions.values()]
         self._reported_characters: set[str] = set()
         """The unseen characters that a warning has named, in any validation."""
-
-    @property
-    def report(self) -> FilterReport:
-        """How many pairs there are."""
-        return reduce(add, (text.ids.report for text in self.texts))
 
     @property
     def metrics(self) -> list[str]:
@@ -245,21 +229,3 @@ def compared_metrics(settings: ValidationConfig) -> list[str]:
     """The metrics that order validations, the most important first: those of the recipe, chrF after BLEU, and perplexity."""
     names = chain.from_iterable(("bleu", "chrf") if name == "bleu" else (name,) for name in settings.metrics)
     return list(dict.fromkeys([*names, "perplexity"]))
-
-
-def usable_tokenizer(recipe: Recipe, previous: str | None) -> str:
-    """The tokenizer for the validations of a run: that of the recipe, else the previous one, else that of the target language.
-
-    Raises:
-        UsageError: the recipe asks for BLEU, but the tokenizer is not installed.
-    """
-    tokenizer = metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize or previous)
-    if "bleu" in recipe.training.validation.metrics:
-        for needed in (tokenizer, *(language_tokenizer(recipe, target) for target in recipe.data.targets[1:])):
-            metrics.check_tokenizer(needed)
-    return tokenizer
-
-
-def language_tokenizer(recipe: Recipe, target: str) -> str:
-    """sacreBLEU's tokenizer for translations to a language: that of the recipe, else that of the language."""
-    return metrics.choose_tokenizer(target, recipe.evaluation.tokenize)

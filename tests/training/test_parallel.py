@@ -78,14 +78,11 @@ def test_several_processes_train_the_model_of_one(
     Bundle.load(tmp_path / "several")
 
 
-def test_a_run_resumes_with_another_number_of_processes(
-    corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_resumes_with_another_number_of_processes(corpus: Path, tmp_path: Path) -> None:
     short, long = (small_recipe(corpus, updates=updates) for updates in (10, 20))
     train(long, tmp_path / "whole", device=CPU, quiet=True)
     train_together(short, tmp_path / "parts", 3)
     train(long, tmp_path / "parts", device=CPU, quiet=True, resume=True, force=True)
-    assert "was trained by 3 processes and goes on with 1" in caplog.text
     assert difference(tmp_path / "whole", tmp_path / "parts") < 1e-6
 
 

@@ -16,7 +16,6 @@ import torch
 
 from nmt.bundle.folder import WEIGHTS, Bundle, load_tensors
 from nmt.errors import DataError, UsageError
-from nmt.fast import arithmetic
 from nmt.model.interface import ModelOutput
 from nmt.model.recurrent import RecurrentModel
 from nmt.recipe import Recipe, dump_recipe
@@ -313,22 +312,6 @@ def test_the_mean_of_the_best_is_validated_once_and_stays_the_model_until_a_late
     assert calls == 5
     assert outcome(run)[WEIGHTS] == weights
     assert [record["best"] for record in timeless(run) if record["kind"] == "valid"][2:] == [True, False, False]
-
-
-def test_resuming_with_another_implementation_warns(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = tmp_path / "run"
-    monkeypatch.setenv("NMT_FAST", "0")
-    train(plain(corpus, updates=2), run, device=CPU, quiet=True)
-    assert load_state(run).arithmetic == "plain PyTorch"
-    train(plain(corpus, updates=2), run, device=CPU, quiet=True, resume=True)
-    assert not caplog.records
-    monkeypatch.setenv("NMT_FAST", "1")
-    train(plain(corpus, updates=3), run, device=CPU, quiet=True, resume=True, force=True)
-    [record] = caplog.records
-    assert record.getMessage().startswith(f"The run in {run} computed with plain PyTorch and goes on with fast modules")
-    assert load_state(run).arithmetic == arithmetic()
 
 
 def test_a_damaged_state_is_a_data_error(corpus: Path, finished: Path, tmp_path: Path) -> None:

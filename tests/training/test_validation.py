@@ -117,7 +117,7 @@ def validator(folder: Path, *, long_lines: int, short_lines: int = 5) -> Validat
     recipe = toy.recipe(folder)
     text = TrainingText.load(recipe)
     bundle = Bundle.fresh(recipe, *text.subwords(recipe))
-    return Validator(bundle, text.valid, "none", precision="fp32", device=torch.device("cpu"))
+    return Validator(bundle, text.valid, precision="fp32", device=torch.device("cpu"))
 
 
 def attention_weights(validator: Validator) -> int:
@@ -161,6 +161,6 @@ def test_the_search_is_chosen_on_every_nth_line_of_a_long_text(tmp_path: Path, m
         lines = (tmp_path / f"valid.{side}").read_text().splitlines(keepends=True)
         (tmp_path / f"valid.{side}").write_text("".join(lines[::3]))
     text = TrainingText.load(whole.bundle.recipe).valid
-    alone = Validator(whole.bundle, text, "none", precision="fp32", device=torch.device("cpu"))
+    alone = Validator(whole.bundle, text, precision="fp32", device=torch.device("cpu"))
     assert len(text) == 4
     assert alone.search_outcome({"beam_size": 2}) == part

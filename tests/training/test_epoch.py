@@ -8,50 +8,35 @@ from typing import Any
 
 import pytest
 
-from nmt.data.encoded import encode_corpus
+from nmt.data.encoded import EncodedPairs, encode_corpus
 from nmt.training.epoch import DEPTH, ahead, plan_epoch
 from nmt.training.text import TrainingText
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
 
-def plans(folder: Path, **training: Any) -> list[list[list[list[int]]]]:
-    """The groups of the first two epochs."""
-    recipe = toy_recipe(folder, training=training)
-    text = TrainingText.load(recipe)
-    source, target = text.subwords(recipe)
-    corpus = encode_corpus(text.train, source, target, None)
-    epochs = [plan_epoch(recipe, corpus, source, target, number) for number in (0, 1)]
-    return [[[rows.tolist() for rows in group] for group in epoch.groups()] for epoch in epochs]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def test_an_epoch_depends_on_its_number_unless_the_corpus_is_shuffled_once(tmp_path: Path) -> None:
     write_reversal(tmp_path, pairs=100)
-    return tmp_path
-
-
-def test_every_epoch_has_its_own_order_unless_the_corpus_is_shuffled_once(folder: Path) -> None:
-    first, second = plans(folder)
-    assert first != second
-    first, second = plans(folder, shuffle="once")
-    assert first == second
-
-
-def test_an_epoch_shows_joined_pairs_too_and_training_resumes_with_the_same(folder: Path) -> None:
-    recipe = toy_recipe(folder)
-    data = recipe.data.model_copy(update={"concatenation": 0.5})
-    recipe = recipe.model_copy(update={"data": data})
+    recipe = toy_recipe(tmp_path)
     text = TrainingText.load(recipe)
-    source, target = text.subwords(recipe)
-    corpus = encode_corpus(text.train, source, target, None)
-    first, again, second = (plan_epoch(recipe, corpus, source, target, number) for number in (0, 0, 1))
-    shown = [
-        sorted(row for group in epoch.groups() for rows in group for row in rows) for epoch in (first, again, second)
-    ]
-    assert shown[0] == shown[1] == list(range(150))
+    subwords = text.subwords(recipe)
+    corpus = encode_corpus(text.train, *subwords, None)
+
+    def plan(number: int, *, joined: float = 0.5, **settings: Any) -> tuple[list[list[int]], EncodedPairs]:
+        """The rows of each batch of an epoch, and its pairs."""
+        sections = {"data": {"concatenation": joined}, "training": settings}
+        changed = {name: getattr(recipe, name).model_copy(update=update) for name, update in sections.items()}
+        epoch = plan_epoch(recipe.model_copy(update=changed), corpus, *subwords, number)
+        return [rows.tolist() for group in epoch.groups() for rows in group], epoch.corpus
+
+    (rows, pairs), (same_rows, same_pairs), (other_rows, other_pairs) = map(plan, (0, 0, 1))
+    assert sorted(row for batch in rows for row in batch) == list(range(150))
     joined = range(100, 150)
-    assert first.corpus[joined] == again.corpus[joined] != second.corpus[joined]
+    assert (rows, pairs[joined]) == (same_rows, same_pairs[joined])
+    assert rows != other_rows
+    assert pairs[joined] != other_pairs[joined]
+    once = [plan(number, joined=0.0, shuffle="once")[0] for number in (0, 1)]
+    assert once[0] == once[1]
 
 
 # --- ahead -------------------------------------------------------------------------------------------------------

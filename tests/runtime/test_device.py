@@ -77,8 +77,7 @@ def test_a_device_that_is_unknown_or_not_there_is_refused(
 def test_devices_that_are_there_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert [str(choose_device(name)) for name in ("auto", "cpu", "cuda:1", "mps")] == ["cuda", "cpu", "cuda:1", "mps"]
+    assert [str(choose_device(name)) for name in ("auto", "cpu", "cuda:1")] == ["cuda", "cpu", "cuda:1"]
 
 
 def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:

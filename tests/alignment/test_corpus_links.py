@@ -1,6 +1,7 @@
 """Links of words become links of tokens: read from files or the sample, held against the text, past filters and sampling."""
 
 import gzip
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -136,17 +137,24 @@ def expected(links: WordLinks, original: int, source: Subwords, target: Subwords
 
 @pytest.mark.parametrize(
     ("kind", "size", "filters"),
-    [("char", 40, None), ("word", 16, FiltersConfig()), ("bpe", 45, FiltersConfig(max_length=16))],
+    [
+        ("char", 40, None),
+        ("word", 16, FiltersConfig()),
+        ("bpe", 45, FiltersConfig(max_length=16)),
+        ("unigram", 33, None),
+    ],
 )
 def test_tokens_are_linked_if_their_words_are(
     folder: Path, kind: str, size: int, filters: FiltersConfig | None
 ) -> None:
+    """Also those of segmentations that are drawn anew."""
     subwords, links, corpus = make_subwords(kind, size), load(folder), corpus_of(folder)
     encoded = encode_corpus(corpus, subwords, subwords, filters)
     linker = TokenLinks(links, encoded, subwords, subwords)
+    sampled = [SampledCorpus(encoded, subwords, subwords, alpha=0.1, seed=seed) for seed in range(5)]
     plan = plan_batches(encoded.source_lengths, encoded.target_lengths, batch_tokens=30, seed=1, epoch=0)
-    for rows in (part.tolist() for part in plan):
-        pairs = encoded[rows]
+    for rows, texts in product((rows.tolist() for rows in plan), [encoded, *(sampled if kind == "unigram" else [])]):
+        pairs = texts[rows]
         batch = make_batch(pairs, rows, linker.of_batch(pairs, rows))
         assert batch.links is not None
         assert batch.links.shape == (*batch.target_out.shape, batch.source.shape[1])
@@ -177,21 +185,6 @@ def test_tokens_of_text_without_spaces_have_the_links_of_their_characters(tmp_pa
     (tmp_path / "text.align").write_text("0-5\n" * 18)
     with pytest.raises(DataError, match="line 1: the link 0-5 lies beyond"):
         load_links(f"{tmp_path}/text.align", corpus, source="en")
-
-
-def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:
-    subwords, links = make_subwords("unigram", 33), load(folder)
-    encoded = encode_corpus(corpus_of(folder), subwords, subwords, FiltersConfig())
-    linker = TokenLinks(links, encoded, subwords, subwords)
-    rows = list(range(len(encoded)))
-    for seed in range(5):
-        pairs = SampledCorpus(encoded, subwords, subwords, alpha=0.1, seed=seed)[rows]
-        results = linker.of_batch(pairs, rows)
-        for row, pair in enumerate(pairs):
-            original = int(encoded.rows[row])
-            assert set(map(tuple, results[row].nonzero().tolist())) == expected(
-                links, original, subwords, subwords, pair
-            )
 
 
 def test_a_word_that_the_tokens_do_not_know_is_linked_to_nothing(folder: Path) -> None:

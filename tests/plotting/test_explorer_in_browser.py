@@ -29,24 +29,20 @@ def even(source: str, target: str) -> Alignment:
     return Alignment(np.full((len(words[1]), len(words[0])), 1 / len(words[0])), tuple(words[0]), tuple(words[1]))
 
 
-def explored(number: int, words: Alignment, *, bleu: float, models: int, gold: GoldLinks | None = None) -> Explored:
-    halves = [
-        tuple(half for word in side for half in (f"▁{word[:2]}", word[2:]) if half)
-        for side in (words.source, words.target)
-    ]
-    tokens = even(" ".join(halves[0]), " ".join(halves[1]))
-    figures = {"bleu": bleu, "length": len(words.source)}
-    read = Reading(words, tokens, argmax_links(words.weights), figures)
-    return Explored(number, (read,) * models, " ".join(words.target), gold)
+def explored(number: int, words: Alignment, models: int, gold: GoldLinks | None = None) -> Explored:
+    """A sentence, whose tokens are letters and whose BLEU falls with its number."""
+    tokens = even(" ".join("".join(words.source)), " ".join("".join(words.target)))
+    figures = {"bleu": {1: 50.0}.get(number, 60.0 - number), "length": len(words.source)}
+    reading = Reading(words, tokens, argmax_links(words.weights), figures)
+    return Explored(number, (reading,) * models, " ".join(words.target), gold)
 
 
-def sentences(models: int = 1) -> list[Explored]:
+def sentences(models: int) -> list[Explored]:
     known = Alignment(np.array(WEIGHTS), tuple(SOURCE.split()), tuple(TARGET.split()))
-    gold = GoldLinks(frozenset({(3, 0)}), frozenset({(2, 1)}))
     hostile = even(f"{HOSTILE} <img src=x onerror=document.title='owned'>", "&lt;b&gt;")
-    others = [hostile, even("הכלב ישן עכשיו", "the dog sleeps"), even(LONG, LONG)]
-    rest = [explored(number, words, bleu=60.0 - number, models=models) for number, words in enumerate(others, start=2)]
-    return [explored(1, known, bleu=50.0, models=models, gold=gold), *rest]
+    shown = [known, hostile, even("הכלב ישן עכשיו", "the dog sleeps"), even(LONG, LONG)]
+    gold = GoldLinks(frozenset({(3, 0)}), frozenset({(2, 1)}))
+    return [explored(number, words, models, gold if words is known else None) for number, words in enumerate(shown, 1)]
 
 
 @pytest.fixture
@@ -96,13 +92,18 @@ def test_pointing_at_a_word_lights_up_its_partners_both_ways(visit: Open) -> Non
     assert lit(page) == 7
 
 
-def test_a_word_that_is_clicked_is_kept(visit: Open) -> None:
+def test_a_word_that_is_clicked_is_kept_and_the_slider_hides_weaker_ribbons(visit: Open) -> None:
     page = visit()
     page.click(".target .word >> nth=0")
     page.hover("h1")
     assert lit(page) == 1
     page.keyboard.press("Escape")
     assert lit(page) == 7
+    page.locator("#threshold").fill("0.75")
+    assert lit(page) == page.locator("td:not(.below)").count() == 3
+    assert page.inner_text("#threshold-value") == "0.75"
+    page.locator("#threshold").fill("0.01")
+    assert lit(page) == 8
 
 
 def test_every_word_and_sentence_is_reached_by_keys(visit: Open) -> None:
@@ -117,16 +118,6 @@ def test_every_word_and_sentence_is_reached_by_keys(visit: Open) -> None:
     await_place(page, "2 / 4")
 
 
-def test_the_slider_hides_what_is_weaker(visit: Open) -> None:
-    page = visit()
-    page.locator("#threshold").fill("0.75")
-    assert lit(page) == 3
-    assert page.locator("td:not(.below)").count() == 3
-    assert page.inner_text("#threshold-value") == "0.75"
-    page.locator("#threshold").fill("0.01")
-    assert lit(page) == 8
-
-
 def test_words_or_subwords_and_gold(visit: Open) -> None:
     page = visit()
     assert page.locator(".gold").count() == 2
@@ -134,7 +125,7 @@ def test_words_or_subwords_and_gold(visit: Open) -> None:
     page.uncheck("#gold")
     assert page.locator(".gold >> visible=true").count() == 0
     page.click("text=Subwords")
-    assert page.locator(".source .word").all_inner_texts() == ["▁th", "e", "▁do", "g", "▁sl", "eeps", "▁no", "w"]
+    assert page.locator(".source .word").all_inner_texts() == list("thedogsleepsnow")
     assert page.is_hidden("#gold-choice")
     page.click("text=Words >> nth=0")
     assert page.locator(".source .word").count() == 4
@@ -199,12 +190,6 @@ def test_what_fits_the_window_needs_no_scrolling(visit: Open, width: int) -> Non
     assert page.locator("#list").bounding_box()["y"] < 200  # the list stays in sight
 
 
-def test_dark_as_the_system_is(visit: Open) -> None:
-    ground = "getComputedStyle(document.body).backgroundColor"
-    assert visit(color_scheme="dark").evaluate(ground) == "rgb(21, 24, 28)"
-    assert visit(color_scheme="light").evaluate(ground) == "rgb(255, 255, 255)"
-
-
 def test_a_phone_needs_no_sideways_scrolling_and_a_tap_keeps_a_word(visit: Open) -> None:
     page = visit(width=360, height=740, has_touch=True, is_mobile=True, models=2)
     for number in range(1, 5):
@@ -228,8 +213,9 @@ def test_text_from_right_to_left_runs_so(visit: Open) -> None:
     assert heads == sorted(heads, reverse=True)
 
 
-def test_hostile_text_is_shown_and_does_nothing(visit: Open) -> None:
-    page = visit(address="#2")
+def test_hostile_text_is_shown_and_does_nothing_in_the_dark(visit: Open) -> None:
+    page = visit(address="#2", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
     assert page.locator(".source .word").all_inner_texts()[0] == HOSTILE
     assert page.locator("img").count() == 0
     assert page.title() == "Alignments"

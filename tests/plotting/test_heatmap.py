@@ -133,16 +133,15 @@ def test_rows_are_target_words_and_columns_run_as_the_source_is_read(
 def test_a_pdf_has_pages_as_large_as_what_is_on_them(tmp_path: Path) -> None:
     small, large = Heatmap(random_alignment(("a",), ("x",)), "one"), Heatmap(random_alignment(), "two")
     pages = [[small], [large], [small, small]]
-    plot_heatmaps(pages, tmp_path / "a.pdf")
-    sizes = page_sizes(tmp_path / "a.pdf")
-    assert len(sizes) == 3
+    files = [tmp_path / name for name in ("a.pdf", "b.pdf")]
+    for path in files:
+        plot_heatmaps(pages, path)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    sizes = page_sizes(files[0])
     for page, size in zip(pages, sizes, strict=True):
-        plot_heatmaps([page], tmp_path / "b.pdf")
-        assert page_sizes(tmp_path / "b.pdf") == [size]
+        plot_heatmaps([page], tmp_path / "page.pdf")
+        assert page_sizes(tmp_path / "page.pdf") == [size]
     assert len(set(sizes)) == 3
-    first = (tmp_path / "a.pdf").read_bytes()
-    plot_heatmaps(pages, tmp_path / "a.pdf")
-    assert (tmp_path / "a.pdf").read_bytes() == first
 
 
 # --- legible at every size --------------------------------------------------------------------------------------
@@ -152,9 +151,7 @@ def test_a_pdf_has_pages_as_large_as_what_is_on_them(tmp_path: Path) -> None:
     ("source", "target"),
     [
         (("a",), ("b",)),
-        (SOURCE, TARGET),
         ((COMPOUND, "ist", COMPOUND), ("a", COMPOUND)),
-        (SOURCE * 8, TARGET * 7),
         (SOURCE * 12, TARGET * 10),
         (SOURCE * 30, TARGET[:2]),
         (tuple("ארוך" * length for length in (1, 2, 6)), TARGET[:3]),
@@ -164,11 +161,8 @@ def test_nothing_is_cut_off_at_the_edge(tmp_path: Path, source: tuple[str, ...],
     title = "A title that is a good deal longer than the matrix is wide " * 2
     plot_alignment(random_alignment(source, target), tmp_path / "a.png", title=title, gold={(0, 0)}, dpi=72)
     picture = pixels(tmp_path / "a.png")
-    frame = np.concatenate(
-        [picture[:4], picture[-4:], picture[:, :4].swapaxes(0, 1), picture[:, -4:].swapaxes(0, 1)], 1
-    )
-    assert (frame == 255).all()
-    assert (picture < 128).any(axis=-1).sum() > 100  # and yet there is ink
+    picture[4:-4, 4:-4] = 255
+    assert (picture == 255).all(), "the frame is white"
 
 
 def test_the_resolution_is_what_was_asked_for(tmp_path: Path) -> None:
@@ -178,13 +172,6 @@ def test_the_resolution_is_what_was_asked_for(tmp_path: Path) -> None:
     assert large == pytest.approx(2 * np.array(small), rel=0.02)  # text is hinted to whole pixels
 
 
-def test_panels_share_the_angle_of_their_words(tmp_path: Path) -> None:
-    short, long = random_alignment(("a", "b"), ("x",)), random_alignment(("Donaudampfschiff", "b"), ("x",))
-    for alignments, slanted in (([short, short], 0), ([short, long], 4), ([long, short, short], 6)):
-        plot_alignment(alignments, tmp_path / "a.svg")
-        assert (tmp_path / "a.svg").read_text().count("rotate(-45") == slanted
-
-
 def test_panels_do_not_touch_each_other_or_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     figures: list[Figure] = []
     monkeypatch.setattr(heatmap, "render", lambda figure, kind, dpi: figures.append(figure))
@@ -192,6 +179,7 @@ def test_panels_do_not_touch_each_other_or_the_bar(monkeypatch: pytest.MonkeyPat
     title = "a title that is a good deal longer than its matrix"
     plot_alignment([wide, long, long, wide], title=["", title, title, ""])
     *panels, bar = figures[0].axes
+    assert {word.get_rotation() for axes in panels for word in axes.get_xticklabels()} == {45}  # as the longest need
     for left, right in combinations(panels, 2):
         assert not heatmap._extent(left).overlaps(heatmap._extent(right))
     # slanted words beside the bar may reach over it
@@ -279,20 +267,16 @@ def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("only_ours")
-def test_missing_glyphs_are_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    alignment = random_alignment(("彼", "は", "は", "読む", "。"))
-    plot_alignment(alignment, tmp_path / "a.svg")
-    assert "読む" in texts(tmp_path / "a.svg")
-    (record,) = caplog.records
-    assert "。 は む 彼 読" in record.getMessage()
-
-
-@pytest.mark.usefixtures("only_ours")
-def test_a_font_that_has_the_missing_characters_is_found(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_font_that_has_missing_characters_is_found_and_those_of_none_are_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     character = min(letters("STIXGeneral") - letters("DejaVuSans") - letters("DejaVuSansMono") - letters("DejaVuSerif"))
     assert fonts.choose_families(["abc", "читает", "كتاب", "ξένος", "Größe"]) == [fonts.BASE]
     assert fonts.choose_families([f"a{character}"]) == [fonts.BASE, "STIXGeneral"]
     assert not caplog.records
+    fonts.choose_families(["彼", "は", "は", "読む", "。"])
+    (record,) = caplog.records
+    assert "。 は む 彼 読" in record.getMessage()
 
 
 def test_a_font_file_goes_before_all_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -50,9 +50,9 @@ def report(names: Sequence[str], predicted: Tensor, gold: Tensor) -> Iterator[st
 def over_seeds(shares: Sequence[float]) -> str:
     """The mean of several trainings, with an interval that holds it in about 95 % of all such experiments."""
     error = stdev(shares) / len(shares) ** 0.5
-    each = " ".join(f"{share:.1%}" for share in shares)
+    listed = " ".join(f"{share:.1%}" for share in shares)
     return (
-        f"\nRight over {len(shares)} seeds: {mean(shares):.1%} ± {2 * error:.1%} (two standard errors); each: {each}."
+        f"\nRight over {len(shares)} seeds: {mean(shares):.1%} ± {2 * error:.1%} (two standard errors); each: {listed}."
     )
 
 

@@ -57,7 +57,7 @@ def read_labels(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> tuple[
         if odd := {value for row in rows for value in row} - {"0", "1"}:
             raise DataError(f"Several label columns must hold 0 or 1, but one of them holds '{min(odd)}'.")
         labels = [[value == "1" for value in row] for row in rows]
-    for place, name in enumerate(columns):
-        if len({row[place] for row in rows}) == 1:
-            raise DataError(f"Column '{name}' holds only '{rows[0][place]}', so there is nothing to learn.")
+    for column, name in enumerate(columns):
+        if len({row[column] for row in rows}) == 1:
+            raise DataError(f"Column '{name}' holds only '{rows[0][column]}', so there is nothing to learn.")
     return names, torch.tensor(labels)

@@ -1,6 +1,7 @@
 """Links of two directions as one: by hand, and against the pseudo-code of Moses written down loop by loop."""
 
 import random
+from itertools import product
 from math import sqrt
 
 import numpy as np
@@ -9,75 +10,51 @@ import pytest
 from nmt.alignment.symmetrization import grow_diag_final_and, mean_weights, mutual_weights, symmetrize
 
 Links = frozenset[tuple[int, int]]
+NEIGHBORING = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
-class PseudoCode:
-    """GROW-DIAG-FINAL-AND as the manual of Moses has it, over a table of booleans."""
+def pseudo_code(forward: Links, backward: Links, words: int) -> Links:
+    """GROW-DIAG-FINAL-AND as the manual of Moses has it, over all pairs (f, e) of so many words on each side."""
+    links = set(forward & backward)
 
-    neighboring = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+    def free_words(cell: tuple[int, int]) -> list[bool]:
+        """Whether each of its two words has no link."""
+        return [all(link[side] != cell[side] for link in links) for side in (0, 1)]
 
-    def __init__(self, forward: Links, backward: Links, sources: int, targets: int) -> None:
-        self.union = forward | backward
-        self.cells = [(e, f) for e in range(targets) for f in range(sources)]
-        self.table = {(e, f): (f, e) in forward and (f, e) in backward for e, f in self.cells}
-        while self.grow_diag():
-            pass
-        self.final_and(forward)
-        self.final_and(backward)
-
-    @property
-    def links(self) -> Links:
-        return frozenset((f, e) for e, f in self.cells if self.table[e, f])
-
-    def aligned_target(self, e: int) -> bool:
-        return any(linked for (row, _), linked in self.table.items() if row == e)
-
-    def aligned_source(self, f: int) -> bool:
-        return any(linked for (_, column), linked in self.table.items() if column == f)
-
-    def grow_diag(self) -> bool:
+    added = True
+    while added:
         added = False
-        for e, f in self.cells:
-            for down, right in self.neighboring if self.table[e, f] else ():
-                new = e + down, f + right
-                if new not in self.table or self.table[new] or (new[1], new[0]) not in self.union:
-                    continue
-                if not self.aligned_target(new[0]) or not self.aligned_source(new[1]):
-                    self.table[new] = added = True
-        return added
-
-    def final_and(self, links: Links) -> None:
-        for e, f in self.cells:
-            if (f, e) in links and not self.aligned_target(e) and not self.aligned_source(f):
-                self.table[e, f] = True
+        for e, f in product(range(words), repeat=2):
+            for down, right in NEIGHBORING if (f, e) in links else ():
+                cell = f + right, e + down
+                if cell not in links and cell in forward | backward and any(free_words(cell)):
+                    links.add(cell)
+                    added = True
+    for direction in (forward, backward):
+        for e, f in product(range(words), repeat=2):
+            if (f, e) in direction and all(free_words((f, e))):
+                links.add((f, e))
+    return frozenset(links)
 
 
-def random_directions(generator: random.Random) -> tuple[Links, Links, int, int]:
-    """Mostly near a diagonal, where links touch; many to one and one to many, or any."""
-    sources, targets = generator.randint(1, 9), generator.randint(1, 9)
-    spread = generator.choice([1, 2, 9])
+def random_directions(generator: random.Random) -> tuple[Links, Links]:
+    """Up to nine words, linked many to one and one to many, mostly near a diagonal, where links touch."""
+    words, spread = generator.randint(1, 9), generator.choice([1, 2, 9])
 
-    def near(place: int, size: int) -> int:
-        return min(max(place + generator.randint(-spread, spread), 0), size - 1)
+    def near(place: int) -> int:
+        return min(max(place + generator.randint(-spread, spread), 0), words - 1)
 
-    if generator.random() < 0.3:
-        share = generator.random() * 0.5
-        cells = [(f, e) for f in range(sources) for e in range(targets)]
-        directions = [{cell for cell in cells if generator.random() < share} for _ in range(2)]
-    else:
-        forward = {(near(e, sources), e) for e in range(targets) if generator.random() < 0.9}
-        directions = [forward, {(f, near(f, targets)) for f in range(sources) if generator.random() < 0.9}]
-    return frozenset(directions[0]), frozenset(directions[1]), sources, targets
+    forward, backward = ([(near(i), i) for i in range(words) if generator.random() < 0.9] for _ in range(2))
+    return frozenset(forward), frozenset((f, e) for e, f in backward)
 
 
 def test_growing_is_the_pseudo_code_whatever_the_links() -> None:
     generator = random.Random(11)
     seen = set()
     for _ in range(1000):
-        forward, backward, sources, targets = random_directions(generator)
+        forward, backward = random_directions(generator)
         result = grow_diag_final_and(forward, backward)
-        assert result == PseudoCode(forward, backward, sources, targets).links
-        assert forward & backward <= result <= forward | backward
+        assert result == pseudo_code(forward, backward, 9)
         seen.add((result == forward & backward, result == forward | backward))
     assert len(seen) == 4  # both ends were reached, and what lies between
 

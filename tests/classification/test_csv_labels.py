@@ -1,14 +1,12 @@
 """Any table of texts and labels, on small generated ones."""
 
 import csv
-import gzip
 import random
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from csv_labels import main
-from labeled_table import read_rows
 from words import WORD, key
 
 from tests.classification.programs import Inside, cells, is_png
@@ -143,21 +141,3 @@ def test_options_that_do_not_fit_are_refused(run: Inside, sentiment: Path) -> No
 def test_words_are_known_without_capitals_and_outer_punctuation() -> None:
     assert [*map(key, WORD.findall("“Don't,” she  said ... 3.5!"))] == ["don't", "she", "said", "...", "3.5"]
     assert WORD.findall("東京は good") == ["東", "京", "は", "good"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "texts"),
-    [
-        ("t.tsv", '"a good film\tgood\nno "bad" one\tbad\n', ('"a good film', 'no "bad" one')),
-        ("t.tsv", '"a ""good"" film"\tgood\n"no bad\none"\tbad\n', ('a "good" film', "no bad one")),
-        ("t.tsv.gz", '"Good!" they say\tgood\nbad\tbad\n', ('"Good!" they say', "bad")),
-        ("t.csv", '"a ""good"", film",good\nbad,bad\n', ('a "good", film', "bad")),
-        ("t.csv", '"good; or so";good\nbad, bad;bad\n', ("good; or so", "bad, bad")),
-    ],
-)
-def test_no_line_of_a_table_is_lost(tmp_path: Path, name: str, content: str, texts: tuple[str, str]) -> None:
-    path = tmp_path / name
-    separator = "\t" if ".tsv" in name else ";" if ";" in content else ","
-    raw = (f"review{separator}label\n" + content * 500).encode()
-    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
-    assert read_rows(path, ["review", "label"]) == [[texts[0], "good"], [texts[1], "bad"]] * 500

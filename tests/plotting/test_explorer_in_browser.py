@@ -176,20 +176,6 @@ def test_the_address_names_the_sentence(visit: Open) -> None:
     await_place(visit(address="#99"), "1 / 4")
 
 
-@pytest.mark.parametrize("width", [900, 1920])
-def test_what_fits_the_window_needs_no_scrolling(visit: Open, width: int) -> None:
-    page = visit(width=width, height=1000)
-    over = "[document.documentElement.scrollWidth - innerWidth, document.documentElement.scrollHeight - innerHeight]"
-    for number in range(1, 4):
-        assert page.evaluate(over) == [0, 0], number
-        page.click("#next")
-        await_place(page, f"{number + 1} / 4")
-    assert page.evaluate(over)[1] > 0  # forty words are more than a window
-    page.mouse.wheel(0, 600)
-    page.wait_for_function("() => scrollY > 0")
-    assert page.locator("#list").bounding_box()["y"] < 200  # the list stays in sight
-
-
 def test_a_phone_needs_no_sideways_scrolling_and_a_tap_keeps_a_word(visit: Open) -> None:
     page = visit(width=360, height=740, has_touch=True, is_mobile=True, models=2)
     for number in range(1, 5):

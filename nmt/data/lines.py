@@ -23,12 +23,9 @@ _BLOCK = 2**20
 
 
 def any_compression(path: Path) -> Path | None:
-    """The file of this name, or with one of the suffixes in `COMPRESSIONS`. Raises DataError if the folder is inaccessible."""
-    try:
-        paths = (Path(f"{path}{suffix}") for suffix in COMPRESSIONS)
-        return next((path for path in paths if path.is_file()), None)
-    except OSError as error:
-        raise DataError(f"Cannot look for {path}: {error.strerror or error}.") from None
+    """The file of this name, or with one of the suffixes in `COMPRESSIONS`."""
+    paths = (Path(f"{path}{suffix}") for suffix in COMPRESSIONS)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def open_binary(place: str | Path) -> BinaryIO:

@@ -4,7 +4,6 @@ The text is not changed.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +18,9 @@ from nmt.data.mixture import mix
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
 from nmt.data.tables import find_columns, in_batches, is_table, read_table, suffix_among
 from nmt.errors import DataError
-from nmt.recipe import DataConfig, HeldOutText, TextConfig
+from nmt.recipe import DataConfig, HeldOutText
 from nmt.runtime.arguments import as_path, refuse_address
+from nmt.runtime.cache import expand_home
 from nmt.runtime.wording import counted
 from nmt.text.languages import find_language
 from nmt.text.normalization import Normalizer
@@ -60,42 +60,32 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
 
 def load_training_corpus(data: DataConfig) -> ParallelCorpus:
     """Load and normalize `data.train`: one corpus, or the mixture of several. Raises DataError like `load_corpus`."""
-    return _mixed(data, data.train, data.corpora)
+    return load_text(data, data.train)
 
 
 def load_text(data: DataConfig, text: HeldOutText, *, fetch: bool = True) -> ParallelCorpus:
-    """Load and normalize `data.valid` or `data.test`, as a mixture if there are several. Raises DataError like `load_corpus`."""
-    return _mixed(data, text, data.texts(text), fetch=fetch)
+    """Load and normalize a text of a recipe, a mixture if it is several corpora or has tags.
 
-
-def _mixed(data: DataConfig, value: object, texts: Sequence[TextConfig], *, fetch: bool = True) -> ParallelCorpus:
-    """Texts of a recipe in its normal form with their tags; a single corpus without any is no mixture."""
+    Raises:
+        DataError: like `load_corpus`, or the sides of a corpus are swapped.
+    """
+    texts, parts = data.texts(text), []
+    for config in texts:
+        source, target = data.direction(config)
+        corpus = load_corpus(config.corpus, source=source, target=target, fetch=fetch)
+        refuse_swapped_languages(corpus)
+        parts.append(corpus.normalized(Normalizer(data.normalization)))
     tags = list(map(data.tags, texts))
-    parts = []
-    for text in texts:
-        source, target = data.direction(text)
-        parts.append(_normalized(data, load_corpus(text.corpus, source=source, target=target, fetch=fetch)))
-    return parts[0] if isinstance(value, str) and not any(tags) else mix(parts, tags)
-
-
-def _normalized(data: DataConfig, corpus: ParallelCorpus) -> ParallelCorpus:
-    """A corpus in the normal form of a recipe. Raises DataError if its sides are swapped."""
-    refuse_swapped_languages(corpus)
-    return corpus.normalized(Normalizer(data.normalization))
+    return parts[0] if isinstance(text, str) and not any(tags) else mix(parts, tags)
 
 
 def split_rows(locator: str) -> tuple[str, slice | None]:
-    """A locator without its rows, and the rows; None if it names none, or leaves them to the package datasets."""
-    return (locator, None) if locator.startswith("hf:") else named_rows(locator)
-
-
-def named_rows(locator: str) -> tuple[str, slice | None]:
-    """A locator without its rows `[start:stop]`, and the rows; None if it names none."""
-    parts = re.fullmatch(r"(.+)\[(\d*):(\d*)\]", locator)
-    if parts is None:
+    """A locator without its rows `[start:stop]`, and the rows; None if it names none, or leaves them to the package datasets."""
+    match = re.fullmatch(r"(?!hf:)(.+)\[(\d*):(\d*)\]", locator)
+    if match is None:
         return locator, None
-    place, *ends = parts.groups()
-    return place, slice(*(int(end) if end else None for end in ends))
+    start, stop = (int(end) if end else None for end in match.groups()[1:])
+    return match[1], slice(start, stop)
 
 
 def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCorpus:
@@ -147,10 +137,7 @@ def _from_files(source: Path, target: Path, name: str, languages: tuple[str, str
 def _find_files(locator: str, source: str, target: str, *, fetch: bool) -> tuple[Path, Path]:
     """Find the two files of a pattern with braces, a prefix, or a catalogue name."""
     names = _side_names(locator, source, target)
-    try:
-        paths = [any_compression(Path(name).expanduser()) for name in names]
-    except (ValueError, RuntimeError) as error:
-        raise DataError(f"{locator} cannot be the name of a file: {error}.") from None
+    paths = [any_compression(expand_home(name)) for name in names]
     if paths[0] and paths[1]:
         return paths[0], paths[1]
     is_name = not any(paths) and "{" not in locator
@@ -158,13 +145,14 @@ def _find_files(locator: str, source: str, target: str, *, fetch: bool) -> tuple
         return fetching.find(*place, source, fetch=fetch), fetching.find(*place, target, fetch=fetch)
     missing = " and no file ".join(name for name, path in zip(names, paths, strict=True) if path is None)
     problem = f"There is no file {missing} (also with {' '.join(COMPRESSIONS[1:])})"
-    if is_name and Path(locator).is_file():
-        example = f"dir/train.{{{source},{target}}}"
+    if not is_name:
+        raise DataError(f"{problem}.")
+    if Path(locator).is_file():
         raise DataError(
-            f"{problem}: {locator} is one file; name two as in {example}, or one that holds both sides "
+            f"{problem}: {locator} is one file; name two as in dir/train.{{{source},{target}}}, or one that holds both sides "
             f"({' '.join(PAIR_FILES)})."
         )
-    raise DataError(problem + (f", and no such name in the catalogue{catalogue.nearest(locator)}" if is_name else "."))
+    raise DataError(f"{problem}, and no such name in the catalogue{catalogue.nearest(locator)}")
 
 
 def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
@@ -175,7 +163,12 @@ def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
         raise DataError(f"The braces in {locator} must hold two names, as in dir/train.{{{source},{target}}}.")
     first, second = names = braces.groups()
     if source != target:
-        columns = find_columns([_language_in(name, (source, target)) for name in names], (source, target), locator)
+        # the language in `src.de` or `de.tok` is the last word that names one
+        words = [[name, *reversed(re.split("[._-]", name))] for name in names]
+        header = [
+            next((w for w in of_name if w in (source, target) or find_language(w)), of_name[0]) for of_name in words
+        ]
+        columns = find_columns(header, (source, target), locator)
         if columns is None:
             raise DataError(
                 f"The braces in {locator} must name the languages {source} and {target}, by codes or English names, "
@@ -184,9 +177,3 @@ def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
         first, second = (names[column] for column in columns)
     head, tail = locator[: braces.start()], locator[braces.end() :]
     return head + first + tail, head + second + tail
-
-
-def _language_in(name: str, languages: tuple[str, str]) -> str:
-    """What names the language in a name in braces: all of it, or else its last part that does, as in `src.de` and `de.tok`."""
-    words = (name, *reversed(re.split("[._-]", name)))
-    return next((word for word in words if word in languages or find_language(word)), name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -38,33 +37,20 @@ def refuse_swapped_scripts(corpus: ParallelCorpus) -> None:
 
 
 def refuse_swapped_languages(corpus: ParallelCorpus) -> None:
-    """Raise DataError if py3langid, where it is installed, takes the text of each side for the other's language.
-
-    If it does not know one of the languages, the other must be clear on the wrong side and absent from its own.
-    """
-    languages = list(map(base_language, corpus.languages))
-    if len(corpus) < _FEWEST_IDENTIFIED or languages[0] == languages[1]:
+    """Raise DataError if py3langid, where it is installed, takes the text of each side for the other's language."""
+    source, target = map(base_language, corpus.languages)
+    if len(corpus) < _FEWEST_IDENTIFIED or source == target:
         return
     try:
-        known = [language in identifier().labels for language in languages]
+        classify = identifier().classify
     except UsageError:  # py3langid is not installed
         return
-    shares = [_shares(side) for side in (corpus.source, corpus.target)]
-    is_absent = all(share[declared] <= 1 - _CLEAR for share, declared in zip(shares, languages, strict=True))
-    is_clear = all(
-        share[opposite] >= _CLEAR or not is_known
-        for share, opposite, is_known in zip(shares, reversed(languages), reversed(known), strict=True)
-    )
-    if any(known) and is_absent and is_clear:
-        raise _swapped(corpus)
-
-
-def _shares(side: Column) -> defaultdict[str, float]:
-    """The share of the parts of a side that are in each language."""
-    lines = _sample(side)
-    parts = [" ".join(lines[start : start + _PART]) for start in range(0, len(lines), _PART)]
-    counts = Counter(identifier().classify(part)[0] for part in parts)
-    return defaultdict(float, {language: count / len(parts) for language, count in counts.items()})
+    for side, opposite in ((corpus.source, target), (corpus.target, source)):
+        lines = _sample(side)
+        parts = [" ".join(lines[start : start + _PART]) for start in range(0, len(lines), _PART)]
+        if sum(classify(part)[0] == opposite for part in parts) < _CLEAR * len(parts):
+            return
+    raise _swapped(corpus)
 
 
 def _sample(side: Column) -> Sequence[str]:

@@ -55,15 +55,12 @@ def test_what_is_not_certain_is_read(tmp_path: Path, texts: Sequence[Sequence[st
     assert len(load_corpus(locator, source=names[0], target=names[1])) == len(texts[0])
 
 
-@pytest.mark.parametrize("unknown", [None, "en", "de"])
-def test_text_in_the_languages_of_each_other_is_refused_for_training(tmp_path: Path, unknown: str | None) -> None:
+def test_text_in_the_languages_of_each_other_is_refused_for_training(tmp_path: Path) -> None:
     pytest.importorskip("py3langid", reason="needs the extra langid: pip install attentional-nmt[langid]")
-    corpus = load_corpus("sample:train", source="en", target="de")
-    texts, names = (corpus.source[:200], corpus.target[:200]), tuple("xx" if n == unknown else n for n in ("en", "de"))
-    right = write(tmp_path, texts, (names[0], names[1]))
-    assert train(right, names[0], names[1]) == train(right, names[1], names[0]) == 200
-    swapped = write(tmp_path, texts[::-1], (names[0], names[1]))
+    corpus = load_corpus("sample:train[:200]", source="en", target="de")
+    english, german = list(corpus.source), list(corpus.target)
+    right = write(tmp_path, (english, german), ("en", "de"))
+    assert train(right, "en", "de") == train(right, "de", "en") == 200
     with pytest.raises(DataError, match=r"are swapped"):
-        train(swapped, names[0], names[1])
-    alike = write(tmp_path, (texts[0], texts[0]), (names[0], names[1]))
-    assert train(alike, names[0], names[1]) == 200, "one side alone is no certainty"
+        train(write(tmp_path, (german, english), ("en", "de")), "en", "de")
+    assert train(write(tmp_path, (english, english), ("en", "de")), "en", "de") == 200, "one side alone is no certainty"

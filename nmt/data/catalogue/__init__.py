@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,14 +28,18 @@ FOLDER = Path(__file__).parent
 """Where the entries are."""
 
 
+State = Literal["good", "missing", "different", "unverified"]
+"""Without a checksum to compare with, a file is `unverified`."""
+
+
 @dataclass(frozen=True)
 class Checked:
-    """The result of checking one file of a corpus. Without a checksum to compare with, a file is `unverified`."""
+    """The result of checking one file of a corpus."""
 
     split: str
     language: str
     path: Path | None
-    state: Literal["good", "missing", "different", "unverified"]
+    state: State
 
 
 # --- names ------------------------------------------------------------------------------------------------------
@@ -85,13 +90,10 @@ def names() -> list[str]:
 
 def split_name(locator: str) -> tuple[str, str] | None:
     """Split a locator such as `multi30k/train` into name and split; None if neither catalogue nor disk has the name."""
-    name, slash, split = locator.partition("/")
-    if not slash or not split or name in ("", ".", ".."):
+    name, _, split = locator.partition("/")
+    if not split or name in ("", ".", ".."):
         return None
-    try:
-        is_known = lookup(name) is not None or any((root / name).is_dir() for root in roots())
-    except OSError:  # such as a name that is too long
-        is_known = False
+    is_known = lookup(name) is not None or any((root / name).is_dir() for root in roots())
     return (name, split) if is_known else None
 
 
@@ -102,12 +104,10 @@ def nearest(locator: str) -> str:
     return did_you_mean(_turned(locator, known), [*known, *samples], "; `nmt corpora` lists what it has.", cutoff=0.75)
 
 
-def _turned(name: str, known: Collection[str]) -> str:
-    """The known name in which the language pair stands the other way round, as wmt14-de-en for wmt14-en-de, else the name itself."""
-    corpus, slash, split = name.partition("/")
-    words = corpus.split("-")
-    turned = "-".join([*words[:-2], *reversed(words[-2:])]) + slash + split
-    return turned if turned in known else name
+def _turned(name: str, known: Iterable[str]) -> str:
+    """The known name that has the same words in another order, as wmt14-de-en for wmt14-en-de, else the name itself."""
+    words = sorted(re.split("[-/]", name))
+    return next((turned for turned in known if sorted(re.split("[-/]", turned)) == words), name)
 
 
 # --- files ------------------------------------------------------------------------------------------------------
@@ -116,22 +116,27 @@ def _turned(name: str, known: Collection[str]) -> str:
 def check(name: str) -> list[Checked]:
     """Check that each file of a corpus exists and has the right text. Downloads nothing. Raises DataError for a wrong name."""
     corpus = named(name)
-    return [_checked(corpus, split, language) for split in corpus.splits for language in corpus.sides(split)]
+    files = [(split, language) for split in corpus.splits for language in corpus.sides(split)]
+    return [
+        Checked(split, language, path, _state(path, corpus.digest(split, language)))
+        for split, language in files
+        for path in [local_file(name, split, language)]
+    ]
 
 
-def _checked(corpus: NamedCorpus, split: str, language: str) -> Checked:
-    path, expected = local_file(corpus.name, split, language), corpus.digest(split, language)
+def _state(path: Path | None, expected: str | None) -> State:
+    """How a file compares with the SHA-256 that its text must have."""
     if path is None:
-        return Checked(split, language, None, "missing")
+        return "missing"
     digest = hashlib.sha256()
     try:
         for block in blocks(path):
             digest.update(block)
     except DataError:  # unreadable or damaged
-        return Checked(split, language, path, "different")
+        return "different"
     if expected is None:
-        return Checked(split, language, path, "unverified")
-    return Checked(split, language, path, "good" if digest.hexdigest() == expected else "different")
+        return "unverified"
+    return "good" if digest.hexdigest() == expected else "different"
 
 
 def roots() -> list[Path]:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from filelock import FileLock
 
 from nmt.data.catalogue import local_file, lookup, named, roots
-from nmt.data.catalogue.schema import NamedCorpus, Source, TextFormat
+from nmt.data.catalogue.schema import NamedCorpus, Source
 from nmt.data.external import read_hub, sacrebleu_files
 from nmt.data.lines import COMPRESSIONS, blocks
 from nmt.data.tables import Batches, is_table, read_table
@@ -26,6 +26,7 @@ from nmt.runtime.wording import counted, did_you_mean, reason
 RETRIES = 2
 """How often pooch repeats a download that failed."""
 _METADATA = re.compile(rb"\s*</?(?:url|keywords|speaker|talkid|title|description|reviewer|translator|doc)\b")
+_SEGMENT = re.compile(rb"<seg\b[^>]*>(.*?)</seg>", re.DOTALL)
 _log = logging.getLogger(__name__)
 
 
@@ -85,10 +86,11 @@ def _fetch(corpus: NamedCorpus, split: str, language: str) -> Path:
             if local_file(corpus.name, split, language):  # another process has fetched it
                 break
             try:
-                _fetch_from(source, corpus, split, folder, downloads)
+                _write_sides(source, corpus, split, folder, downloads)
+                _write_other_splits(source, corpus, folder, downloads)
                 break
             except Exception as error:  # noqa: BLE001 -- pooch, requests, archives and readers share no base class
-                failures.append(f"{source.place}: {_why(error)}")
+                failures.append(f"{source.place}: {reason(error)}")
                 _log.warning("%s/%s is not to be had from %s", corpus.name, split, failures[-1])
         shutil.rmtree(downloads)
     path = local_file(corpus.name, split, language)
@@ -99,14 +101,18 @@ def _fetch(corpus: NamedCorpus, split: str, language: str) -> Path:
     return path
 
 
-def _fetch_from(source: Source, corpus: NamedCorpus, split: str, folder: Path, downloads: Path) -> None:
-    """Fetch the sides of a split that a source has, and what its archive has of other splits. Raises many kinds of errors."""
-    _write_sides(source, corpus, split, folder, downloads)
-    for other in corpus.splits if source.member else ():
-        for same in corpus.sources(other):
-            if same.url == source.url and not any(local_file(corpus.name, other, side) for side in corpus.sides(other)):
+def _write_other_splits(archive: Source, corpus: NamedCorpus, folder: Path, downloads: Path) -> None:
+    """Write what an archive, which has been downloaded, has of the splits that are not on this machine."""
+    splits = [
+        split
+        for split in corpus.splits
+        if not any(local_file(corpus.name, split, side) for side in corpus.sides(split))
+    ]
+    for split in splits if archive.member else ():
+        for source in corpus.sources(split):
+            if source.url == archive.url:
                 with suppress(DataError):  # it is fetched when it is needed
-                    _write_sides(same, corpus, other, folder, downloads)
+                    _write_sides(source, corpus, split, folder, downloads)
 
 
 def _write_sides(source: Source, corpus: NamedCorpus, split: str, folder: Path, downloads: Path) -> None:
@@ -149,8 +155,16 @@ def _text(source: Source, language: str, members: Sequence[str], downloads: Path
                 raise DataError(f"the archive has no file {path.relative_to(archive)}")
             if is_table(path):
                 yield from _column_blocks(read_table(path, (source.column or language,)))
+            elif source.format == "text":
+                yield from blocks(path)
             else:
-                yield from _formatted(blocks(path), source.format)
+                content = b"".join(blocks(path))  # the largest, IWSLT's training text, has 25 MB
+                if source.format == "talks":
+                    lines = content.removesuffix(b"\n").split(b"\n")
+                    lines = [line.strip() for line in lines if not _METADATA.match(line)]
+                else:
+                    lines = [b" ".join(segment.split()) for segment in _SEGMENT.findall(content)]
+                yield b"".join(line + b"\n" for line in lines)
 
 
 def _download(url: str, members: Sequence[str], folder: Path) -> Path:
@@ -173,26 +187,3 @@ def _download(url: str, members: Sequence[str], folder: Path) -> Path:
 def _column_blocks(batches: Batches) -> Iterator[bytes]:
     for (texts,) in batches:
         yield "".join(f"{text}\n" for text in texts).encode()
-
-
-def _formatted(content: Iterator[bytes], form: TextFormat) -> Iterator[bytes]:
-    if form == "text":
-        yield from content
-        return
-    text = b"".join(content)  # the largest, IWSLT's training text, has 25 MB
-    if form == "talks":
-        lines = [line.strip() for line in text.removesuffix(b"\n").split(b"\n") if not _METADATA.match(line)]
-    else:
-        lines = [b" ".join(segment.split()) for segment in re.findall(rb"<seg\b[^>]*>(.*?)</seg>", text, re.DOTALL)]
-    yield b"".join(line + b"\n" for line in lines)
-
-
-def _why(error: Exception) -> str:
-    """Why a source failed, in a few words."""
-    import requests
-
-    if isinstance(error, requests.HTTPError) and error.response is not None:
-        return f"HTTP {error.response.status_code} {error.response.reason}"
-    if isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError):
-        return "no connection, or it broke"
-    return reason(error)

@@ -18,9 +18,7 @@ Group = Literal["small", "talks", "news", "parliament", "collections"]
 TextFormat = Literal["text", "talks", "segments"]
 """`text`: lines as they are. `talks`: without the lines of metadata of IWSLT's training text (`<url>...`). `segments`: what
 stands between `<seg>` and `</seg>`, in IWSLT's XML and WMT's SGML."""
-Texts = Annotated[
-    tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value and tuple(value))
-]
+Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else (value,))]
 
 
 class Source(Section):
@@ -53,16 +51,10 @@ class Source(Section):
 
     def filled(self, **values: str) -> Self:
         """The source with these placeholders replaced."""
-
-        def fill(text: str) -> str:
-            for name, value in values.items():
-                text = text.replace(f"{{{name}}}", value)
-            return text
-
-        texts = {name: fill(getattr(self, name)) for name in ("hub", "sacrebleu", "column")}
-        return self.model_copy(
-            update={**texts, "url": tuple(map(fill, self.url)), "member": tuple(map(fill, self.member))}
-        )
+        text = self.model_dump_json()
+        for name, value in values.items():
+            text = text.replace(f"{{{name}}}", value)
+        return self.model_validate_json(text)
 
 
 class SplitEntry(Section):

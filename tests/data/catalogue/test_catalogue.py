@@ -1,20 +1,68 @@
-"""Named corpora: found where they are, and explained where they are not."""
+"""The catalogue: complete, strictly read, and what it names is found where it is or explained where it is not."""
 
+import re
 from pathlib import Path
 
 import pytest
+from sacrebleu.dataset import DATASETS
 
-from nmt.data.catalogue import check, fetching, named
-from nmt.data.catalogue.fetching import find
+from nmt.data import catalogue
+from nmt.data.catalogue import check, entries, fetching, lookup, named, names
+from nmt.data.catalogue.schema import CatalogueEntry
 from nmt.data.lines import read_lines
 from nmt.data.locators import load_corpus
 from nmt.errors import DataError
+from nmt.text.languages import find_language
+
+OF_THE_FIELD = """multi30k iwslt14-de-en iwslt15-en-vi iwslt17-de-en wmt14-de-en wmt14-fr-en wmt16-de-en wmt16-ro-en wmt17-de-en
+news-commentary-de-en europarl-de-en opus-tatoeba-de-en opensubtitles-de-en opus-100-de-en kftt hansards-en-fr flores-200
+tatoeba-en-de tanaka-en-ja""".split()
 
 
 @pytest.fixture(autouse=True)
 def cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("NMT_CORPORA", raising=False)
+
+
+# --- the entries ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.name)
+def test_every_entry_is_valid(entry: CatalogueEntry) -> None:
+    assert (catalogue.FOLDER / f"{entry.name}.yaml").is_file()
+    assert bool(entry.languages) != bool(entry.pairs)
+    for split in entry.splits.values():
+        assert split.lines or not split.sha256, "a text of known checksum has a known number of lines"
+        for url in (url for source in split.sources for url in source.url if "raw.githubusercontent.com" in url):
+            assert re.search(r"/[0-9a-f]{40}/", url), "what comes from a repository is pinned to a commit"
+    for name in entry.names:
+        corpus = entry.corpus(name)
+        assert corpus.local_only == bool(entry.derivation)
+        assert all(find_language(language) or language == "tl" for language in corpus.languages)  # langcodes: fil
+        for split_name, lines in corpus.splits.items():
+            assert re.fullmatch(r"[A-Za-z0-9][\w.-]*", split_name)
+            assert lines is None or lines > 0
+            sources = [source.filled(language="en", code="eng_Latn") for source in corpus.sources(split_name)]
+            assert sources or entry.derivation
+            assert not any("{" in f"{source.place}{source.column}" for source in sources), "a placeholder is left"
+            sets = [source.sacrebleu.rpartition("/") for source in sources if source.sacrebleu]
+            assert {test_set for test_set, _, _ in sets} <= DATASETS.keys()
+            assert not sets or any(pair in DATASETS[test_set].langpairs for test_set, _, pair in sets), name
+
+
+def test_names_and_texts_are_distinct_and_those_of_the_field_are_there() -> None:
+    digests = [digest for entry in entries() for split in entry.splits.values() for digest in split.sha256.values()]
+    assert len(set(digests)) == len(digests) == 30
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in digests)
+    assert len(set(names())) == len(names()) > 200
+    assert set(OF_THE_FIELD) <= set(names())
+    assert {name: corpus.name for name in names() if (corpus := lookup(name))} == {name: name for name in names()}
+    assert named("wmt14-de-en").splits == {"train": 4_508_785, "newstest2013": 3000, "newstest2014": 3003}
+    assert named("wmt14-fr-en").splits["train"] == 40_836_715
+
+
+# --- names ------------------------------------------------------------------------------------------------------
 
 
 def test_a_corpus_of_ones_own_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,50 +74,28 @@ def test_a_corpus_of_ones_own_is_found_by_name(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("name", "split", "language", "sentence"),
+    ("place", "problem"),
     [
-        ("multi30", "train", "en", "There is no corpus 'multi30' in the catalogue; did you mean 'multi30k'?"),
-        ("xyz", "train", "en", "There is no corpus 'xyz' in the catalogue; `nmt corpora list` shows what it has."),
-        ("multi30k", "valid", "en", "The corpus multi30k has no split 'valid'; did you mean 'val'?"),
-        ("multi30k", "val", "ja", "The corpus multi30k has no 'ja' in val, only en, de, fr, cs."),
-        ("multi30k", "test_2017_flickr", "cs", "The corpus multi30k has no 'cs' in test_2017_flickr, only en, de, fr."),
-        (
-            "wmt14-en-de",
-            "train",
-            "en",
-            "There is no corpus 'wmt14-en-de' in the catalogue; did you mean 'wmt14-de-en'?",
-        ),
-        ("wmt14", "train", "en", "wmt14 has one corpus per language pair: name one, as wmt14-de-en (de-en, fr-en)."),
-        ("hansards-en-fr", "train", "align", "The corpus hansards-en-fr has no 'align' in train, only en, fr."),
-        (
-            "tatoeba-en-de",
-            "dev",
-            "en",
-            "tatoeba-en-de is local only, so it cannot be fetched: it is 168,655 pairs of deu",
-        ),
-        ("hansards-en-fr", "train", "fr", "split is not recorded. If you have a copy, put it at "),
+        ("multi30/train.en", "There is no corpus 'multi30' in the catalogue; did you mean 'multi30k'?"),
+        ("xyz/train.en", "There is no corpus 'xyz' in the catalogue; `nmt corpora list` shows what it has."),
+        ("multi30k/valid.en", "The corpus multi30k has no split 'valid'; did you mean 'val'?"),
+        ("multi30k/val.ja", "The corpus multi30k has no 'ja' in val, only en, de, fr, cs."),
+        ("multi30k/test_2017_flickr.cs", "The corpus multi30k has no 'cs' in test_2017_flickr, only en, de, fr."),
+        ("wmt14-en-de/train.en", "There is no corpus 'wmt14-en-de' in the catalogue; did you mean 'wmt14-de-en'?"),
+        ("wmt14/train.en", "wmt14 has one corpus per language pair: name one, as wmt14-de-en (de-en, fr-en)."),
+        ("hansards-en-fr/train.align", "The corpus hansards-en-fr has no 'align' in train, only en, fr."),
+        ("tatoeba-en-de/dev.en", "tatoeba-en-de is local only, so it cannot be fetched: it is 168,655 pairs of deu"),
+        ("hansards-en-fr/train.fr", "split is not recorded. If you have a copy, put it at "),
     ],
 )
-def test_what_cannot_be_had_is_explained(name: str, split: str, language: str, sentence: str) -> None:
+def test_what_cannot_be_had_is_explained(place: str, problem: str) -> None:
+    name, _, file = place.partition("/")
     with pytest.raises(DataError) as caught:
-        find(name, split, language)
-    assert sentence in str(caught.value)
+        fetching.find(name, *file.split("."))
+    assert problem in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["tatoeba-en-de", "hansards-en-fr"])
-def test_a_derivation_says_what_the_text_is(name: str, corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NMT_CORPORA", str(corpora))
-    source, target = named(name).languages[:2]
-    train, dev, test = (
-        list(load_corpus(f"{name}/{split}", source=source, target=target).pairs()) for split in ("train", "dev", "test")
-    )
-    assert f"{len(train) + len(dev) + len(test):,} pairs" in named(name).entry.derivation
-    for side in (0, 1):
-        assert not {pair[side] for pair in train} & {pair[side] for pair in dev + test}
-    if name == "hansards-en-fr":
-        assert max(len(english) for english, _ in train) == 128
-        assert max(len(french) for _, french in train) == 144
-        assert all(text.isascii() and text == text.lower() for pair in train for text in pair)
+# --- the public corpora, where they are at hand -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["multi30k", "tatoeba-en-de", "hansards-en-fr", "tanaka-en-ja"])
@@ -77,14 +103,14 @@ def test_the_public_corpora_are_what_they_must_be(name: str, corpora: Path, monk
     if not (corpora / name).is_dir():
         pytest.skip(f"needs {corpora / name}")
     monkeypatch.setenv("NMT_CORPORA", str(corpora))
-    corpus = named(name)
-    verified = [checked for checked in check(name) if corpus.digest(checked.split, checked.language)]
-    assert {checked.state for checked in verified} == {"good"}
-    for checked in verified:
-        assert checked.path is not None
-        assert sum(1 for _ in read_lines(checked.path)) == corpus.splits[checked.split]
-
-
-def test_the_gold_links_are_part_of_the_catalogue(corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NMT_CORPORA", str(corpora))
-    assert fetching.find("hansards-en-fr", "gold.trial", "align").name == "gold.trial.align"
+    corpus, lines = named(name), {}
+    for checked in check(name):
+        if corpus.digest(checked.split, checked.language):
+            assert checked.state == "good"
+            assert checked.path is not None
+            lines[checked.split] = sum(1 for _ in read_lines(checked.path))
+            assert lines[checked.split] == corpus.splits[checked.split]
+    if corpus.entry.derivation:
+        assert f"{sum(lines[split] for split in ('train', 'dev', 'test')):,} pairs" in corpus.entry.derivation
+    if name == "hansards-en-fr":
+        assert fetching.find(name, "gold.trial", "align").name == "gold.trial.align"

@@ -10,13 +10,7 @@ from typing import Literal, TypeVar
 import torch
 from torch import nn
 
-from nmt.fast.attention import (
-    DeferredAttendThenUpdate,
-    DeferredAttention,
-    DeferredUpdateThenAttend,
-    SteppedAdditiveScore,
-    SteppedConcatScore,
-)
+from nmt.fast.attention import DeferredAttendThenUpdate, DeferredAttention, DeferredUpdateThenAttend
 from nmt.fast.deferred import DeferredLinear
 from nmt.fast.dropout import FastDropout
 from nmt.fast.gru import FastGru, FastGruCell, FastRecurrence
@@ -29,7 +23,6 @@ from nmt.model.decoder import AttendThenUpdate, Recurrence, UpdateThenAttend
 from nmt.model.dropout import Dropout
 from nmt.model.interface import device_of
 from nmt.model.output import OutputLayer
-from nmt.model.scores import AdditiveScore, ConcatScore
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
@@ -38,8 +31,6 @@ TRAINING_TWINS: dict[type[nn.Module], type[nn.Module]] = {
     nn.GRU: FastGru,
     GruCell: FastGruCell,
     Recurrence: FastRecurrence,
-    AdditiveScore: SteppedAdditiveScore,
-    ConcatScore: SteppedConcatScore,
     Attention: DeferredAttention,
     AttendThenUpdate: DeferredAttendThenUpdate,
     UpdateThenAttend: DeferredUpdateThenAttend,

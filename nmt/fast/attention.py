@@ -11,12 +11,10 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn import functional
 
 from nmt.fast.deferred import DeferredGradient, current_deferral, deferring
-from nmt.fast.kernels.calls import call, threads_for
+from nmt.fast.kernels.calls import call, can_use, threads_for
 from nmt.fast.kernels.decoding import additive_attention, exp_of_keys
-from nmt.fast.kernels.training import can_use
 from nmt.model.attention import Attention, AttentionMemory, AttentionOutput
 from nmt.model.decoder import AttendThenUpdate, AttentionalDecoder, Decoded, RecurrentState, UpdateThenAttend, stacked
 from nmt.model.scores import AdditiveScore, ConcatScore
@@ -39,33 +37,7 @@ class DeferredUpdateThenAttend(DeferredDecoder, UpdateThenAttend):
     """Luong's order."""
 
 
-class SteppedAdditiveScore(AdditiveScore):
-    """Computes the steps one by one, so that no [N T S D] numbers are in memory.
-
-    v^T tanh(q + k_j) = sum v - 2 v^T sigma(-2 (q + k_j)): on a CPU sigma is four (bf16) to ten times (fp32) as fast as tanh.
-    """
-
-    def forward(
-        self,
-        queries: Float[Tensor, "N T H"],
-        keys: Float[Tensor, "N S D"],
-        coverage: Float[Tensor, "N T S"] | None = None,
-    ) -> Float[Tensor, "N T S"]:
-        scores = []
-        for step, query in enumerate(self.query(queries).unbind(1)):
-            covered = keys
-            if self.coverage is not None and coverage is not None:
-                covered = keys + self.coverage(coverage[:, step].unsqueeze(-1).to(keys.dtype))
-            complements = torch.sub((-2 * query).unsqueeze(1), covered, alpha=2).sigmoid()  # (1 - tanh(q + k)) / 2
-            scores.append(self.v.weight.sum() - 2 * functional.linear(complements, self.v.weight).squeeze(-1))
-        return torch.stack(scores, 1)
-
-
-class SteppedConcatScore(SteppedAdditiveScore, ConcatScore):
-    """The same for the concat score."""
-
-
-_FUSED = (SteppedAdditiveScore, SteppedConcatScore)
+_FUSED = (AdditiveScore, ConcatScore)
 """The scores of the kernel, by exact type: a subclass may compute something else."""
 
 

@@ -17,12 +17,14 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from nmt.fast.kernels import training as kernels
+from nmt.fast.kernels.calls import call, can_use, threads_for
 from nmt.fast.linear import PackedWeight
 from nmt.model.cells import GruCell, dropped
 from nmt.model.decoder import Recurrence, RecurrentState
 
 GATES = GruCell.gates
+_GATE_COST = 4
+"""Operations of `threads_for` that a gate takes."""
 
 
 class FastGruCell(GruCell):
@@ -76,7 +78,7 @@ class FastGru(nn.GRU):
 
 
 def _trains_with_kernels(*tensors: Tensor) -> bool:
-    return torch.is_grad_enabled() and kernels.can_use(*tensors)
+    return torch.is_grad_enabled() and can_use(*tensors)
 
 
 def gru_gates(
@@ -101,13 +103,43 @@ def gru_states(
     return _States.apply(projected, weight, bias, start.to(projected.dtype))  # type: ignore[no-any-return, no-untyped-call]
 
 
+def _step(
+    projected: Float[Tensor, "B G"],
+    recurrent: Float[Tensor, "B G"],
+    bias: Float[Tensor, " G"] | None,
+    hidden: Float[Tensor, "B H"],
+    following: Float[Tensor, "B H"],
+    saved: Float[Tensor, "B 4 H"],
+) -> None:
+    """Write s' from W x, U s and s to `following`, and r, z, n and U s + b of n for the backward pass to `saved`."""
+    threads, gates = threads_for(_GATE_COST * projected.numel()), 3 * hidden.shape[1]
+    call("gru_step", projected, recurrent, bias, hidden, following, saved, threads=threads, gates=gates)
+
+
+def _step_back(
+    upstream: Float[Tensor, "B H"],
+    carried: Float[Tensor, "B H"] | None,
+    saved: Float[Tensor, "B 4 H"],
+    hidden: Float[Tensor, "B H"],
+    d_projected: Float[Tensor, "B G"],
+    d_recurrent: Float[Tensor, "B G"],
+    d_hidden: Float[Tensor, "B H"],
+) -> None:
+    """Write the gradients of W x, of U s + b and, through z alone, of s.
+
+    The gradient of s' is `upstream` + `carried`. `d_hidden` and `carried` may be the same tensor.
+    """
+    tensors = upstream, carried, saved, hidden, d_projected, d_recurrent, d_hidden
+    call("gru_step_back", *tensors, threads=threads_for(_GATE_COST * hidden.numel()), gates=3 * hidden.shape[1])
+
+
 class _Gates(torch.autograd.Function):
     """One step."""
 
     @staticmethod
     def forward(ctx: Any, projected: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
         following, saved = hidden.new_empty(hidden.shape), hidden.new_empty(len(hidden), 4, hidden.shape[1])
-        kernels.gru_step(projected, recurrent, None, hidden, following, saved)
+        _step(projected, recurrent, None, hidden, following, saved)
         ctx.save_for_backward(saved, hidden)
         return following
 
@@ -118,7 +150,7 @@ class _Gates(torch.autograd.Function):
         batch, width = hidden.shape
         d_projected, d_recurrent = hidden.new_empty(2, batch, GATES * width)
         d_hidden = hidden.new_empty(batch, width)
-        kernels.gru_step_back(upstream.contiguous(), None, saved, hidden, d_projected, d_recurrent, d_hidden)
+        _step_back(upstream.contiguous(), None, saved, hidden, d_projected, d_recurrent, d_hidden)
         return d_projected, d_recurrent, d_hidden
 
 
@@ -137,7 +169,7 @@ class _States(torch.autograd.Function):
         hidden[0] = start
         for step in range(steps):
             recurrent = packed.product(hidden[step])
-            kernels.gru_step(projected[:, step], recurrent, bias, hidden[step], hidden[step + 1], saved[step])
+            _step(projected[:, step], recurrent, bias, hidden[step], hidden[step + 1], saved[step])
         ctx.save_for_backward(saved, hidden)
         ctx.weight = packed
         return hidden[1:].transpose(0, 1)
@@ -152,15 +184,8 @@ class _States(torch.autograd.Function):
         d_projected, d_recurrent = hidden.new_empty(batch, steps, gates), hidden.new_empty(steps, batch, gates)
         d_hidden = hidden.new_zeros(batch, width)
         for step in reversed(range(steps)):
-            kernels.gru_step_back(
-                upstream[:, step],
-                d_hidden,
-                saved[step],
-                hidden[step],
-                d_projected[:, step],
-                d_recurrent[step],
-                d_hidden,
-            )
+            arrays = upstream[:, step], d_hidden, saved[step], hidden[step]
+            _step_back(*arrays, d_projected[:, step], d_recurrent[step], d_hidden)
             d_hidden += ctx.weight.product_back(d_recurrent[step])
         d_recurrents = d_recurrent.flatten(0, 1)
         return d_projected, d_recurrents.T @ hidden[:-1].flatten(0, 1), d_recurrents.sum(0), d_hidden

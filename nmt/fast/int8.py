@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from nmt.fast.bucketing import with_bucketed_rows
@@ -24,8 +24,8 @@ class Int8Linear(nn.Linear):
     """y_ig = s_i s_g (x'_i - z) . A'_g + b_g for y = x A^T + b: integers are multiplied and summed in 32 bits.
 
     Each row of A is rounded to multiples of s_g = max |A_g| / 127, once, and each row of x to multiples of s_i = max |x_i| / 127 at
-    every call. x' is shifted by z = 128, since processors multiply unsigned with signed bytes. One kernel call does all of that where
-    it is faster than oneDNN.
+    every call. x' is shifted by z = 128, since processors multiply unsigned with signed bytes. One kernel call does all of that with
+    AVX-512 VNNI; elsewhere oneDNN multiplies.
     """
 
     dtype = torch.int8
@@ -37,10 +37,10 @@ class Int8Linear(nn.Linear):
         scales = weight.abs().amax(1).div_(_MAX_LEVEL).clamp_(min=torch.finfo(weight.dtype).tiny)
         quantized = (weight / scales.unsqueeze(1)).round_().to(torch.int8)
         self.matrix = kernels.Int8Matrix(quantized, scales, self.bias)
-        if has_int8_kernel():
-            self._product: Callable[..., Tensor] = partial(kernels.int8_product, self.matrix.panels())
-        else:
-            self._product = _OneDnn(self.matrix)
+        self.panels = self.matrix.panels() if kernels.multiplies_int8() else None
+        self._product: Callable[..., Tensor] = (
+            _OneDnn(self.matrix) if self.panels is None else partial(kernels.int8_product, self.panels)
+        )
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
         if values.dim() == 2:
@@ -53,11 +53,6 @@ class Int8Linear(nn.Linear):
 
     if TYPE_CHECKING:
         __call__ = forward
-
-
-def has_int8_kernel() -> bool:
-    """Whether our kernel is the fastest product. With AMX, eight times the products per cycle, that of oneDNN is."""
-    return kernels.multiplies_int8() and not torch.cpu._is_amx_tile_supported()
 
 
 class _OneDnn:
@@ -79,23 +74,16 @@ class _OneDnn:
         return product if out is None else out.copy_(product)
 
     def multiply(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
-        shifted, scales = quantize_rows(values, self.max_level)
+        scales = values.abs().amax(1).div_(self.max_level)
+        scales.masked_fill_(scales == 0, 1.0)
+        # Truncating x / s + z + 1/2 rounds x / s + z.
+        shifted = (values / scales.unsqueeze(1)).add_(self.max_level + 1.5).to(torch.uint8)
         product: Tensor = torch.ops.onednn.qlinear_pointwise(
             *(shifted, 1.0, self.max_level + 1, self.packed, self.scales, self.zeros, None),
             *(1.0, 0, torch.float32, "none", [], ""),
         )
         scales = scales.unsqueeze(1)
         return product * scales if self.bias is None else torch.addcmul(self.bias, product, scales)
-
-
-def quantize_rows(values: Float[Tensor, "N D"], max_level: int) -> tuple[UInt8[Tensor, "N D"], Float[Tensor, " N"]]:
-    """Bytes x' = round(x / s) + z and s = max |x| / max_level of each row, or 1; z = max_level + 1."""
-    if kernels.can_use(values):
-        return kernels.quantize_rows(values, max_level)
-    scales = values.abs().amax(1).div_(max_level)
-    scales.masked_fill_(scales == 0, 1.0)
-    # Truncating x / s + z + 1/2 rounds x / s + z.
-    return (values / scales.unsqueeze(1)).add_(max_level + 1.5).to(torch.uint8), scales
 
 
 def can_multiply_int8() -> bool:

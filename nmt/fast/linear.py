@@ -130,11 +130,7 @@ class TokenTable(nn.Module):
 
     def forward(self, ids: Int[Tensor, "... 1"]) -> Float[Tensor, "... G"]:
         ids = ids.squeeze(-1)
-        return functional.embedding(ids, self.rows_for(ids))
-
-    def rows_for(self, ids: Int[Tensor, "*ids"]) -> Float[Tensor, "V G"]:
-        """The table, with the rows of these tokens filled."""
-        if self.table is None or not self.is_known[ids].all():
+        if self.table is None or not self.is_known.take(ids).all():
             with self.filling:
                 new = torch.unique(ids[~self.is_known[ids]])
                 products: Tensor = self.linear(self.embedding(new))
@@ -143,7 +139,7 @@ class TokenTable(nn.Module):
                         self.table = products.new_empty(len(self.is_known), self.out_features)
                 self.table[new] = products
                 self.is_known[new] = True  # last, so that no thread reads a row before it is there
-        return self.table
+        return functional.embedding(ids, self.table)
 
     if TYPE_CHECKING:
         __call__ = forward

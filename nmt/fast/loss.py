@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.fast.deferred import matmul_type
-from nmt.fast.kernels.calls import call
-from nmt.fast.kernels.training import can_use
+from nmt.fast.kernels.calls import call, can_use
 from nmt.model.output import OutputLayer
 
 CHUNK_BYTES = 4096

@@ -13,8 +13,8 @@ from nmt.errors import UsageError
 from nmt.fast import pack
 from nmt.fast.int8 import Int8Linear
 from nmt.fast.kernels import decoding as kernels
+from nmt.fast.kernels.decoding import int8_gru_step
 from nmt.fast.linear import restricted
-from nmt.fast.packed_gru import Int8Recurrence
 from tests.fast.models import assert_same, random_model, search_results
 from tests.machine import needs_int8, needs_int8_kernel, needs_vnni
 from tests.reference.int8 import int8_product
@@ -30,7 +30,6 @@ def max_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """The largest integer of a row: products are those of our kernel, of oneDNN with VNNI, or of oneDNN without."""
     kind: str = request.param
     if kind == "kernel":
-        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
         return 127
     monkeypatch.setattr(kernels, "multiplies_int8", lambda: False)
     monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: kind == "vnni")
@@ -102,15 +101,20 @@ def test_non_finite_values_stay_so(max_level: int, wrong: float) -> None:
 @needs_int8_kernel
 @pytest.mark.parametrize("settings", [{}, {"order": "luong-feeding", "layers": 2}, {"cell": "lstm"}])
 def test_fused_steps_equal_separate_products(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = random_model(small(**settings, annotation=8)).float()
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    plain, called = random_model(small(**settings, annotation=64, hidden=64)).float(), 0
     packed = pack(plain, "int8")
     assert isinstance(packed.get_submodule("output.linear"), Int8Linear)
-    assert any(isinstance(part, Int8Recurrence) for part in packed.modules()) == ("cell" not in settings)
-    monkeypatch.setattr("nmt.fast.packed_gru.has_int8_kernel", lambda: False)  # products have it still
-    apart = pack(plain, "int8")
-    assert not any(isinstance(part, Int8Recurrence) for part in apart.modules())
-    assert_same(search_results(packed), search_results(apart), 1e-5)
+
+    def step(*arguments: Any) -> Tensor:
+        nonlocal called
+        called += 1
+        return int8_gru_step(*arguments)
+
+    monkeypatch.setattr(kernels, "int8_gru_step", step)
+    fused = search_results(packed)
+    assert (called > 0) == ("cell" not in settings)
+    monkeypatch.setattr("nmt.fast.packed_gru.panels_of_gates", lambda recurrent: None)
+    assert_same(fused, search_results(packed), 1e-5)
 
 
 def test_written_columns_equal_the_product(max_level: int) -> None:

@@ -79,6 +79,10 @@ def _never(place: str) -> Patch:
     return lambda: patch(place, lambda *_: False)
 
 
+def _no_gru_kernel() -> Any:
+    return patch("nmt.fast.packed_gru.panels_of_gates", lambda _: None)
+
+
 @contextmanager
 def _both(*patches: Any) -> Iterator[None]:
     with ExitStack() as stack:
@@ -100,7 +104,7 @@ def _compiled() -> Any:
 TRAINING_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),
     "all, but compiled by PyTorch": _compiled,
-    "`gru_step`, `gru_step_back`": _without_kernels("nmt.fast.gru", "kernels"),
+    "`gru_step`, `gru_step_back`": _never("nmt.fast.gru.can_use"),
     "`softmax_gradient`": _never("nmt.fast.loss.can_use"),
     "`additive_attention`, its `_back`, `additive_keys_back`": _never("nmt.fast.attention.can_attend_additively"),
     "chunked cross-entropy": _without(_TWINS, "OutputLayer"),
@@ -109,17 +113,15 @@ TRAINING_DROPS: dict[str, Patch] = {
     "GRU cell and recurrence": _without(_TWINS, "GruCell", "Recurrence"),
     "deferred linear layers": _without(_TWINS, "Linear"),
     "packed weights of the steps": _never("nmt.fast.linear.can_pack"),
-    "scores and attention": _without(_TWINS, "AdditiveScore", "Attention"),
+    "attention": _without(_TWINS, "Attention"),
 }
 SEARCH_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),
-    "`additive_attention`, `exp_of_keys`": _without_kernels("nmt.fast.shared_attention", "kernels"),
+    "`additive_attention`": _without_kernels("nmt.fast.shared_attention", "kernels"),
     "`most_probable`, `best_continuations`": _without_kernels("nmt.fast.output", "kernels"),
     "`update_finished`": _without_kernels("nmt.fast.search", "kernels"),
-    "`int8_gru_step`": _never("nmt.fast.packed_gru.has_gru_kernel"),
-    "`int8_product`, `int8_gru_step`": lambda: _both(
-        _never("nmt.fast.packed_gru.has_gru_kernel")(), _never("nmt.fast.int8.has_int8_kernel")()
-    ),
+    "`int8_gru_step`": _no_gru_kernel,
+    "`int8_product`, `int8_gru_step`": lambda: _both(_no_gru_kernel(), _without_kernels("nmt.fast.int8", "kernels")()),
     "packed linear layers": _without(_PACKERS, "Linear", "ChunkedOutputLayer"),
     "packed encoder": _without(_PACKERS, "GRU"),
     "tables of tokens": lambda: patch("nmt.fast.pack._tabulate", lambda _: None),

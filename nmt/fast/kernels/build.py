@@ -9,13 +9,11 @@ import os
 import platform
 import shutil
 import subprocess
-import threading
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import current_process
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-from filelock import FileLock
 
 from nmt.errors import DataError
 from nmt.runtime.cache import cache_folder
@@ -33,14 +31,12 @@ RELAXED = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fasso
 
 @dataclass
 class Prepared:
-    """The kernels of this process, and whether they were looked for."""
+    """The kernels of this process."""
 
     library: ctypes.CDLL | None = None
-    is_done: bool = False
 
 
 prepared = Prepared()
-_preparing = threading.Lock()
 
 
 def library() -> ctypes.CDLL | None:
@@ -48,23 +44,23 @@ def library() -> ctypes.CDLL | None:
     return prepared.library
 
 
+@cache
 def prepare_kernels() -> None:
     """Load the kernels, on the first call in a process; compile them if they are not in the cache (2 s).
 
     Does nothing with `NMT_NATIVE=0`. If they cannot be compiled, one line of the log says what that costs.
     """
-    with _preparing:
-        if not prepared.is_done and os.environ.get("NMT_NATIVE") != "0":
-            try:
-                prepared.library = ctypes.CDLL(str(_built()))
-            except (DataError, OSError) as error:
-                if current_process().name == "MainProcess":  # its workers need not repeat it
-                    logger.warning(
-                        "Without compiled kernels training takes 1.1 and search up to 2.8 times as long (%s). "
-                        "Install a C compiler, or name one in CC; NMT_NATIVE=0 hides this message.",
-                        error,
-                    )
-        prepared.is_done = True
+    if os.environ.get("NMT_NATIVE") == "0":
+        return
+    try:
+        prepared.library = ctypes.CDLL(str(_built()))
+    except (DataError, OSError) as error:
+        if current_process().name == "MainProcess":  # its workers need not repeat it
+            logger.warning(
+                "Without compiled kernels training takes 1.1 and search up to 2.8 times as long (%s). "
+                "Install a C compiler, or name one in CC; NMT_NATIVE=0 hides this message.",
+                error,
+            )
 
 
 def _built() -> Path:
@@ -80,14 +76,12 @@ def _built() -> Path:
     path = cache_folder() / "native" / f"{digest[:16]}.so"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with FileLock(path.with_suffix(".lock")):
-            if not path.exists():
-                _compile(compiler, openmp, path)
+        _compile(compiler, openmp, path)
     return path
 
 
 def _compile(compiler: str, openmp: tuple[str, ...], path: Path) -> None:
-    """Compile the sources beside `path` and move the library there.
+    """Compile the sources beside `path` and move the library there; another process may do the same at the same time.
 
     Linking with `-fopenmp` would bring a second OpenMP library, whose threads compete with PyTorch's: it is linked with PyTorch's.
     """

@@ -102,11 +102,6 @@ KERNELS = {
         "fp32 live_totals[sentences, width]",
         "sentences width places lengths all_scores_stride all_nodes_stride first length horizon eos",
     ),
-    "exp_of_keys": Kernel("fp32 keys[count], fp32 exp_keys[count]", "threads count"),
-    "quantize_rows": Kernel(
-        "fp32 values[rows, width], uint8 bytes[rows, width], fp32 scales[rows]",
-        "threads rows width values_stride max_level",
-    ),
     "int8_product": Kernel(
         "fp32 values[rows, inputs], int8 panels[panels, quads, 64, 4], int32 shifts[panels, 64], "
         "fp32 scales[panels, 64], fp32 bias[panels, 64], uint8 bytes[rows, quads, 4], fp32 row_scales[rows], "
@@ -120,13 +115,10 @@ KERNELS = {
         "threads rows inputs outputs values_stride product_stride",
     ),
     "int8_gru_step": Kernel(
-        "fp32? projected[rows, gates], fp32? table[vocabulary, gates], int64? ids[rows], "
-        "fp32? values[rows, inputs], int8? panels[panels, quads, 64, 4], int32? shifts[panels, 64], "
-        "fp32? scales[panels, 64], fp32? bias[panels, 64], uint8? bytes[rows, quads, 4], fp32? row_scales[rows], "
-        "fp32 hidden[rows, width], int8 recurrent_panels[panels, hidden_quads, 64, 4], "
-        "int32 recurrent_shifts[panels, 64], fp32 recurrent_scales[panels, 64], fp32 recurrent_bias[panels, 64], "
-        "uint8 hidden_bytes[rows, hidden_quads, 4], fp32 hidden_scales[rows], fp32 next[rows, width]",
-        "threads rows inputs width projected_stride values_stride hidden_stride",
+        "fp32 projected[rows, gates], fp32 hidden[rows, width], int8 panels[panels, quads, 64, 4], "
+        "int32 shifts[panels, 64], fp32 scales[panels, 64], fp32 bias[panels, 64], uint8 bytes[rows, quads, 4], "
+        "fp32 row_scales[rows], fp32 next[rows, width]",
+        "threads rows width projected_stride hidden_stride",
     ),
     "softmax_gradient": Kernel(
         "real logits[rows, width], fp32 bias[width], int64 gold[rows], fp32 log_sums[rows], fp32 gold_logits[rows], "
@@ -206,3 +198,13 @@ def checked(
 def threads_for(work: int) -> int:
     """How many threads to share so many operations: to wake a thread takes as long as some ten thousand of them."""
     return torch.get_num_threads() if work > _WORK_TO_SHARE else 1
+
+
+def can_use(*tensors: Tensor) -> bool:
+    """Whether there are kernels of training for these tensors: all fp32 or all bf16, on a CPU, the numbers of a row side by side."""
+    first = tensors[0].dtype
+    return (
+        first in _DTYPES["real"]
+        and all(tensor.dtype == first and tensor.is_cpu and tensor.stride(-1) == 1 for tensor in tensors)
+        and library() is not None
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import torch
-from jaxtyping import Bool, Float, Int, Int8, Int32, UInt8
+from jaxtyping import Bool, Float, Int, Int8, Int32
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -23,7 +23,7 @@ _LARGEST_KEY = 30.0
 """The largest |k| for which the kernels use e^(2q) e^(2k) = e^(2(q + k)) in fp32: where e^(2q) overflows, |q + k| is so large that
 tanh(q + k) is 1 or -1."""
 
-_PANEL = 64
+PANEL = 64
 """Outputs that an int8 product computes side by side."""
 _BYTE_PRODUCTS = 64
 """Products of bytes that take as long as one operation of `threads_for`."""
@@ -43,10 +43,7 @@ def can_use(*tensors: Tensor) -> bool:
 
 def exp_of_keys(keys: Float[Tensor, "G S D"]) -> Float[Tensor, "G S D"] | None:
     """e^(2k) for `additive_attention`, or None if a key is too large for it."""
-    keys = keys.contiguous()
-    exp_keys = torch.empty_like(keys)
-    call("exp_of_keys", keys.view(-1), exp_keys.view(-1), threads=threads_for(keys.numel()))
-    return exp_keys if not keys.numel() or keys.abs().amax() <= _LARGEST_KEY else None
+    return (2 * keys).exp_() if not keys.numel() or keys.abs().amax() <= _LARGEST_KEY else None
 
 
 def additive_attention(
@@ -170,16 +167,6 @@ def update_finished(
 # --- int8 ---------------------------------------------------------------------------------------------------------
 
 
-def quantize_rows(values: Float[Tensor, "N D"], max_level: int) -> tuple[UInt8[Tensor, "N D"], Float[Tensor, " N"]]:
-    """Bytes x' = round(x / s) + max_level + 1 and the scale s = max |x| / max_level of each row.
-
-    s is 1 for a row of zeros, and NaN for a row with a NaN or an infinity.
-    """
-    quantized, scales = torch.empty(values.shape, dtype=torch.uint8), values.new_empty(values.shape[0])
-    call("quantize_rows", values, quantized, scales, threads=threads_for(values.numel()), max_level=max_level)
-    return quantized, scales
-
-
 def multiplies_int8() -> bool:
     """Whether there is a kernel for int8 products: it needs AVX-512 VNNI."""
     return hasattr(library(), "int8_product")
@@ -233,26 +220,26 @@ class Int8Matrix:
         """A' with four bytes as one number; the last may be padded."""
         return pad(self.quantized, (0, -self.quantized.shape[1] % 4)).view(torch.int32)
 
-    def panels(self, parts: int = 1) -> Panels:
-        """The layout for `int8_product`; with several parts of equal height, the gates of `int8_gru_step`, each has panels of its own."""
-        rows = torch.arange(len(self.quantized)).view(parts, -1)
-        padded = pad(rows, (0, -rows.shape[1] % _PANEL), value=-1).view(-1, _PANEL)
-        return replace(self._laid_out(padded), outputs=len(self.quantized))
+    def panels(self) -> Panels:
+        """The layout for `int8_product` and `int8_gru_step`."""
+        rows = torch.arange(len(self.quantized))
+        padded = pad(rows, (0, -len(rows) % PANEL), value=-1).view(-1, PANEL)
+        return replace(self._laid_out(padded), outputs=len(rows))
 
     def panels_of_segments(self, rows: Int[Tensor, " M"], segments: Segments) -> SegmentPanels:
         """The layout for `int8_products_of_segments` of the rows that each segment selects, those of the first segment first."""
-        count = -(-segments.lengths // _PANEL)
+        count = -(-segments.lengths // PANEL)
         first = count.cumsum(0) - count
-        places = rows.new_full((max(int(count.sum()), 1) * _PANEL,), -1)
-        places[first[segments.segment_ids] * _PANEL + segments.positions] = rows
-        panels = self._laid_out(places.view(-1, _PANEL), padding=-math.inf)
+        places = rows.new_full((max(int(count.sum()), 1) * PANEL,), -1)
+        places[first[segments.segment_ids] * PANEL + segments.positions] = rows
+        panels = self._laid_out(places.view(-1, PANEL), padding=-math.inf)
         return SegmentPanels(replace(panels, outputs=segments.width), first, count)
 
     def _laid_out(self, rows: Int[Tensor, "P 64"], padding: float = 0.0) -> Panels:
         """Panels of some rows; row -1 is padding, whose bias is `padding`."""
         sources, is_padding = rows.clamp(min=0), rows < 0
         quads = self.quads[sources].masked_fill_(is_padding.unsqueeze(-1), 0).transpose(1, 2).contiguous()
-        panels = quads.view(torch.int8).view(len(rows), -1, _PANEL, 4)
+        panels = quads.view(torch.int8).view(len(rows), -1, PANEL, 4)
         shifts, scales = (part[sources].masked_fill_(is_padding, 0) for part in (self.shifts, self.scales))
         bias = self.scales.new_zeros(rows.shape) if self.bias is None else self.bias[sources]
         return Panels(panels, shifts, scales, bias.masked_fill_(is_padding, padding), rows.numel())
@@ -269,7 +256,7 @@ def int8_products_of_segments(
 def int8_product(
     panels: Panels, values: Float[Tensor, "N D"], out: Float[Tensor, "N G"] | None = None
 ) -> Float[Tensor, "N G"]:
-    """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g with x'_i and s_i of `quantize_rows`, written to `out` if there is one."""
+    """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g with x'_i = round(x_i / s_i) + 128, written to `out` if there is one."""
     product = values.new_empty(values.shape[0], panels.outputs) if out is None else out
     assert panels.outputs <= panels.shifts.numel()
     tensors = *_factors(panels, values), product
@@ -278,29 +265,12 @@ def int8_product(
 
 
 def int8_gru_step(
-    words: Float[Tensor, "V G"] | None,
-    ids: Int[Tensor, " N"] | None,
-    vector: tuple[Panels, Float[Tensor, "N D"]] | None,
-    recurrent: Panels,
-    hidden: Float[Tensor, "N H"],
+    projected: Float[Tensor, "N G"], recurrent: Panels, hidden: Float[Tensor, "N H"]
 ) -> Float[Tensor, "N H"]:
-    """A GRU step s' from W x and U s + b in one pass: neither product is written to memory. W x is the sum of what is passed.
-
-    Args:
-        words: W E y of each row, or with `ids` a table of it.
-        ids: the token of each row.
-        vector: a matrix and the values to multiply it with, as for `int8_product`.
-        recurrent: U and b.
-        hidden: s.
-    """
+    """A GRU step s' from W x, U, b and s in one pass: U s + b is not written to memory. The size of s is a multiple of 64."""
     following, width = hidden.new_empty(hidden.shape), hidden.shape[1]
-    numbers = {"gates": 3 * width, "panels": 3 * -(-width // _PANEL), "hidden_quads": _quads_of(hidden)}
-    word_arrays = (words, None, None) if ids is None else (None, words, ids)
-    vector_arrays: tuple[Tensor | None, ...] = (None,) * 7
-    if vector is not None:
-        vector_arrays = _factors(*vector)
-        numbers["quads"] = _quads_of(vector[1])
-    arrays = *word_arrays, *vector_arrays, *_factors(recurrent, hidden), following
+    numbers = {"gates": 3 * width, "panels": 3 * width // PANEL, "quads": width // 4}
+    arrays = projected, *_factors(recurrent, hidden), following
     call("int8_gru_step", *arrays, threads=_threads_for(recurrent, hidden), **numbers)
     return following
 

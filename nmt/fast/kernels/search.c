@@ -34,9 +34,9 @@ static void masked_softmax(float *scores, int64_t length) {
 }
 
 void additive_attention(const float *queries, const float *exp_keys, const float *v, const bool *mask,
-                                const float *annotations, const int64_t *segment_ids, const int64_t *starts, const float *factors,
-                                float *exp_queries, float *weights, float *contexts, int64_t threads, int64_t rows, int64_t length,
-                                int64_t width, int64_t annotation, int64_t window) {
+                        const float *annotations, const int64_t *segment_ids, const int64_t *starts, const float *factors,
+                        float *exp_queries, float *weights, float *contexts, int64_t threads, int64_t rows, int64_t length,
+                        int64_t width, int64_t annotation, int64_t window) {
     float sum_of_v = 0.0f;
     for (int64_t d = 0; d < width; d++) sum_of_v += v[d];
     PARALLEL(threads)
@@ -78,8 +78,8 @@ static inline int contains(const int64_t *values, int64_t count, int64_t value) 
 }
 
 void most_probable(const float *all_logits, const int64_t *all_tokens, const int64_t *segment_ids, const int64_t *forbidden,
-                           float *all_log_probs, int64_t *all_ids, int64_t threads, int64_t rows, int64_t width, int64_t size,
-                           int64_t forbidden_count) {
+                   float *all_log_probs, int64_t *all_ids, int64_t threads, int64_t rows, int64_t width, int64_t size,
+                   int64_t forbidden_count) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         const float *logits = all_logits + row * width;
@@ -106,8 +106,8 @@ void most_probable(const float *all_logits, const int64_t *all_tokens, const int
 }
 
 void best_continuations(const float *totals, const float *log_probs, const int64_t *ids, const int64_t *segment_ids,
-                                float *best, int64_t *rows, int64_t *tokens, float *best_log_probs, int64_t count,
-                                int64_t per_row, int64_t segments, int64_t size, float prune) {
+                        float *best, int64_t *rows, int64_t *tokens, float *best_log_probs, int64_t count,
+                        int64_t per_row, int64_t segments, int64_t size, float prune) {
     int64_t row = 0;
     for (int64_t segment = 0; segment < segments; segment++, best += size, rows += size, tokens += size, best_log_probs += size) {
         for (int64_t place = 0; place < size; place++) best[place] = -INFINITY, rows[place] = row < count ? row * per_row : 0;
@@ -127,7 +127,7 @@ void best_continuations(const float *totals, const float *log_probs, const int64
 
 void update_finished(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *all_scores,
                      int64_t *all_nodes, float *live_totals, int64_t sentences, int64_t width, int64_t places, int64_t lengths,
-                    int64_t all_scores_stride, int64_t all_nodes_stride, int64_t first, int64_t length, int64_t horizon, int64_t eos) {
+                     int64_t all_scores_stride, int64_t all_nodes_stride, int64_t first, int64_t length, int64_t horizon, int64_t eos) {
     for (int64_t sentence = 0; sentence < sentences; sentence++, totals += width, tokens += width, live_totals += width) {
         float *scores = all_scores + sentence * all_scores_stride;
         int64_t *nodes = all_nodes + sentence * all_nodes_stride;
@@ -152,41 +152,6 @@ void update_finished(const float *totals, const int64_t *tokens, const int64_t *
     }
 }
 
-/* max |x|, or NaN if any x is. */
-static inline float largest_size(const float *values, int64_t count) {
-    int32_t rank = 0;
-    for (int64_t i = 0; i < count; i++) rank = rank_of(fabsf(values[i])) > rank ? rank_of(fabsf(values[i])) : rank;
-    return of_rank(rank);
-}
-
-void exp_of_keys(const float *keys, float *exp_keys, int64_t threads, int64_t count) {
-    PARALLEL(threads)
-    for (int64_t i = 0; i < count; i++) exp_keys[i] = exponential(2.0f * keys[i]);
-}
-
-/* Bytes x' = round(x / scale) + max_level + 1 of a row. Returns scale = max |x| / max_level: 1 if 1 / scale is not finite, NaN if an
- * x is not. */
-static inline float quantize_row(const float *values, uint8_t *bytes, int64_t count, int64_t max_level) {
-    float largest = largest_size(values, count);
-    if (!(largest < INFINITY)) return NAN;
-    float scale = largest / (float)max_level, shift = (float)max_level + 1.5f;
-    if (!(1.0f / scale < INFINITY)) scale = 1.0f;
-    float inverse = 1.0f / scale;
-    for (int64_t i = 0; i < count; i++) bytes[i] = (uint8_t)(int32_t)(values[i] * inverse + shift);
-    return scale;
-}
-
-static void quantize_strided(const float *values, uint8_t *bytes, float *scales, int64_t threads, int64_t rows, int64_t width,
-                        int64_t stride, int64_t bytes_stride, int64_t max_level) {
-    PARALLEL(threads)
-    for (int64_t row = 0; row < rows; row++) scales[row] = quantize_row(values + row * stride, bytes + row * bytes_stride, width, max_level);
-}
-
-void quantize_rows(const float *values, uint8_t *bytes, float *scales, int64_t threads, int64_t rows, int64_t width,
-                           int64_t values_stride, int64_t max_level) {
-    quantize_strided(values, bytes, scales, threads, rows, width, values_stride, width, max_level);
-}
-
 #ifdef __AVX512VNNI__
 #include <immintrin.h>
 
@@ -195,6 +160,29 @@ void quantize_rows(const float *values, uint8_t *bytes, float *scales, int64_t t
 #define VECTORS 4
 #define SHARE 48 /* Rows that a thread multiplies with a panel before it takes the next panel. */
 #define UNROLL _Pragma("GCC unroll 6")
+#define GATES 3
+
+/* max |x|, or NaN if any x is. */
+static inline float largest_size(const float *values, int64_t count) {
+    int32_t rank = 0;
+    for (int64_t i = 0; i < count; i++) rank = rank_of(fabsf(values[i])) > rank ? rank_of(fabsf(values[i])) : rank;
+    return of_rank(rank);
+}
+
+/* Bytes x' = round(x / s) + 128 of rows of values, and s = max |x| / 127 of each row: 1 if 1 / s is not finite, NaN if an x is not. */
+static void quantize_rows(const float *values, uint8_t *bytes, float *scales, int64_t threads, int64_t rows, int64_t width,
+                          int64_t stride, int64_t bytes_stride) {
+    PARALLEL(threads)
+    for (int64_t row = 0; row < rows; row++) {
+        const float *x = values + row * stride;
+        uint8_t *quantized = bytes + row * bytes_stride;
+        float largest = largest_size(x, width), scale = largest / INT8_MAX;
+        if (!(1.0f / scale < INFINITY)) scale = 1.0f;
+        float inverse = largest < INFINITY ? 1.0f / scale : 0.0f;
+        for (int64_t i = 0; i < width; i++) quantized[i] = (uint8_t)(int32_t)(x[i] * inverse + 128.5f);
+        scales[row] = largest < INFINITY ? scale : NAN;
+    }
+}
 
 /* Sums of products of `count` rows with a panel; one instruction multiplies and adds four inputs of 16 outputs. */
 static inline void multiply_tile(const uint8_t *bytes, const int8_t *panel, int64_t quads, int64_t count, int32_t sums[TILE][PANEL]) {
@@ -217,16 +205,16 @@ static inline void multiply_tile(const uint8_t *bytes, const int8_t *panel, int6
 
 /* s_i s_g sum + b_g of a row and the outputs of a panel. */
 static inline void dequantize(const int32_t *sums, const int32_t *shifts, const float *scales, const float *bias, float row_scale,
-                         float scaled[PANEL]) {
+                              float scaled[PANEL]) {
     for (int64_t g = 0; g < PANEL; g++) /* an overflow of the sum is undone by that of the shift */
         scaled[g] = (float)(int32_t)((uint32_t)sums[g] - (uint32_t)shifts[g]) * (row_scale * scales[g]) + bias[g];
 }
 
 void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales, const float *bias,
-                          uint8_t *bytes, float *row_scales, float *product, int64_t threads, int64_t rows, int64_t inputs,
-                          int64_t outputs, int64_t values_stride, int64_t product_stride) {
+                  uint8_t *bytes, float *row_scales, float *product, int64_t threads, int64_t rows, int64_t inputs,
+                  int64_t outputs, int64_t values_stride, int64_t product_stride) {
     int64_t quads = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
-    quantize_strided(values, bytes, row_scales, threads, rows, inputs, values_stride, quads * 4, INT8_MAX); /* further bytes meet 0 */
+    quantize_rows(values, bytes, row_scales, threads, rows, inputs, values_stride, quads * 4); /* further bytes meet 0 */
     PARALLEL(threads)
     for (int64_t task = 0; task < tasks; task++) { /* some rows times a panel, which stays in the cache for the next rows */
         int64_t first = task / shares * PANEL, width = outputs - first < PANEL ? outputs - first : PANEL;
@@ -245,11 +233,11 @@ void int8_product(const float *values, const int8_t *panels, const int32_t *shif
 }
 
 void int8_products_of_segments(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales,
-                                       const float *bias, uint8_t *bytes, float *row_scales, const int64_t *segment_ids,
-                                       const int64_t *first, const int64_t *panel_count, float *product, int64_t threads, int64_t rows,
-                                       int64_t inputs, int64_t outputs, int64_t values_stride, int64_t product_stride) {
+                               const float *bias, uint8_t *bytes, float *row_scales, const int64_t *segment_ids,
+                               const int64_t *first, const int64_t *panel_count, float *product, int64_t threads, int64_t rows,
+                               int64_t inputs, int64_t outputs, int64_t values_stride, int64_t product_stride) {
     int64_t quads = (inputs + 3) / 4;
-    quantize_strided(values, bytes, row_scales, threads, rows, inputs, values_stride, quads * 4, INT8_MAX);
+    quantize_rows(values, bytes, row_scales, threads, rows, inputs, values_stride, quads * 4);
     PARALLEL(threads)
     for (int64_t start = 0; start < rows; start++) { /* the first row of each segment */
         if (start > 0 && segment_ids[start] == segment_ids[start - 1]) continue;
@@ -273,65 +261,31 @@ void int8_products_of_segments(const float *values, const int8_t *panels, const 
     }
 }
 
-/* Adds the products of some rows with a panel to totals. */
-static void add_products(const uint8_t *bytes, const float *row_scales, const int8_t *panel, const int32_t *shifts, const float *scales,
-                         const float *bias, int64_t quads, int64_t rows, float totals[][PANEL]) {
-    for (int64_t row = 0; row < rows; row += TILE) {
-        int32_t sums[TILE][PANEL];
-        float scaled[PANEL];
-        int64_t count = rows - row < TILE ? rows - row : TILE;
-        multiply_tile(bytes + row * quads * 4, panel, quads, count, sums);
-        for (int64_t r = row; r < row + count; r++) {
-            dequantize(sums[r - row], shifts, scales, bias, row_scales[r], scaled);
-            for (int64_t g = 0; g < PANEL; g++) totals[r][g] += scaled[g];
-        }
-    }
-}
-
-/* One number of s' from the inputs of r and z, W x and U s of n, and s. */
-static inline float gru_state(float reset_input, float update_input, float projected, float recurrent, float hidden) {
-    float reset = logistic(reset_input), update = logistic(update_input);
-    float candidate = hyperbolic_tangent(projected + reset * recurrent);
-    return candidate + update * (hidden - candidate);
-}
-
-#define GATES 3
-
-void int8_gru_step(const float *projected, const float *table, const int64_t *ids, const float *values, const int8_t *panels,
-                           const int32_t *shifts, const float *scales, const float *bias, uint8_t *bytes, float *row_scales,
-                           const float *hidden, const int8_t *recurrent_panels, const int32_t *recurrent_shifts,
-                           const float *recurrent_scales, const float *recurrent_bias, uint8_t *hidden_bytes, float *hidden_scales,
-                           float *next, int64_t threads, int64_t rows, int64_t inputs, int64_t width, int64_t projected_stride,
-                           int64_t values_stride, int64_t hidden_stride) {
-    int64_t quads = (inputs + 3) / 4, hidden_quads = (width + 3) / 4, blocks = (width + PANEL - 1) / PANEL;
-    int64_t shares = (rows + SHARE - 1) / SHARE, tasks = blocks * shares;
-    if (values != NULL) quantize_strided(values, bytes, row_scales, threads, rows, inputs, values_stride, quads * 4, INT8_MAX);
-    quantize_strided(hidden, hidden_bytes, hidden_scales, threads, rows, width, hidden_stride, hidden_quads * 4, INT8_MAX);
+void int8_gru_step(const float *projected, const float *hidden, const int8_t *panels, const int32_t *shifts, const float *scales,
+                   const float *bias, uint8_t *bytes, float *row_scales, float *next, int64_t threads, int64_t rows, int64_t width,
+                   int64_t projected_stride, int64_t hidden_stride) {
+    int64_t quads = width / 4, shares = (rows + SHARE - 1) / SHARE, tasks = width / PANEL * shares;
+    quantize_rows(hidden, bytes, row_scales, threads, rows, width, hidden_stride, quads * 4);
     PARALLEL(threads)
     for (int64_t task = 0; task < tasks; task++) { /* some rows and columns of each gate, which never leave the cache */
-        float sums[GATES + 1][SHARE][PANEL]; /* r, z, W x of n, U s of n */
-        int64_t block = task / shares, first = block * PANEL, count = width - first < PANEL ? width - first : PANEL;
-        int64_t start = task % shares * SHARE, share_rows = rows - start < SHARE ? rows - start : SHARE;
-        for (int64_t gate = 0; gate <= GATES; gate++) memset(sums[gate], 0, (size_t)share_rows * sizeof sums[gate][0]);
-        for (int64_t r = 0; r < share_rows && (projected != NULL || table != NULL); r++) {
-            const float *word = projected != NULL ? projected + (start + r) * projected_stride : table + ids[start + r] * GATES * width;
-            for (int64_t gate = 0; gate < GATES; gate++)
-                memcpy(sums[gate][r], word + gate * width + first, (size_t)count * sizeof(float));
-        }
-        for (int64_t gate = 0; gate < GATES; gate++) {
-            int64_t output = (gate * blocks + block) * PANEL;
-            if (values != NULL)
-                add_products(bytes + start * quads * 4, row_scales + start, panels + output * quads * 4, shifts + output, scales + output, bias + output,
-                             quads, share_rows, sums[gate]);
-            add_products(hidden_bytes + start * hidden_quads * 4, hidden_scales + start, recurrent_panels + output * hidden_quads * 4,
-                         recurrent_shifts + output, recurrent_scales + output, recurrent_bias + output, hidden_quads, share_rows,
-                         sums[gate < 2 ? gate : GATES]);
-        }
-        for (int64_t r = 0; r < share_rows; r++) {
-            const float *before = hidden + (start + r) * hidden_stride + first;
-            float *after = next + (start + r) * width + first;
-            for (int64_t d = 0; d < count; d++)
-                after[d] = gru_state(sums[0][r][d], sums[1][r][d], sums[2][r][d], sums[3][r][d], before[d]);
+        float products[GATES][SHARE][PANEL]; /* U s + b */
+        int64_t first = task / shares * PANEL, start = task % shares * SHARE, end = start + SHARE < rows ? start + SHARE : rows;
+        for (int64_t gate = 0; gate < GATES; gate++)
+            for (int64_t row = start; row < end; row += TILE) {
+                int32_t sums[TILE][PANEL];
+                int64_t count = end - row < TILE ? end - row : TILE, output = gate * width + first;
+                multiply_tile(bytes + row * quads * 4, panels + output * quads * 4, quads, count, sums);
+                for (int64_t r = 0; r < count; r++)
+                    dequantize(sums[r], shifts + output, scales + output, bias + output, row_scales[row + r], products[gate][row - start + r]);
+            }
+        for (int64_t row = start; row < end; row++) {
+            const float *x = projected + row * projected_stride + first, *before = hidden + row * hidden_stride + first;
+            float *after = next + row * width + first;
+            for (int64_t d = 0; d < PANEL; d++) {
+                float reset = logistic(x[d] + products[0][row - start][d]), update = logistic(x[width + d] + products[1][row - start][d]);
+                float candidate = hyperbolic_tangent(x[2 * width + d] + reset * products[2][row - start][d]);
+                after[d] = candidate + update * (before[d] - candidate);
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-/* What training computes beside matrix products; `training.py` documents the functions. Values are fp32, or bf16 if `narrow`: a span of
+/* What training computes beside matrix products; `gru.py`, `attention.py` and `loss.py` call the functions. Values are fp32, or bf16 if `narrow`: a span of
  * them is widened, computed with in fp32, and rounded again.
  */
 
@@ -35,8 +35,8 @@ static inline void put(const float *wide, void *values, int64_t place, int64_t c
 }
 
 void softmax_gradient(void *logits, const float *bias, const int64_t *gold, float *log_sums,
-                              float *gold_logits, float *sums, float *scratch, int64_t threads, int64_t rows, int64_t real,
-                              int64_t width, int64_t narrow, float gold_share) {
+                      float *gold_logits, float *sums, float *scratch, int64_t threads, int64_t rows, int64_t real,
+                      int64_t width, int64_t narrow, float gold_share) {
     PARALLEL(threads)
     for (int64_t share = 0; share < threads; share++) {
         float *sum_of = sums + share * width, *p = scratch + share * width, wide[SPAN];
@@ -70,8 +70,8 @@ void softmax_gradient(void *logits, const float *bias, const int64_t *gold, floa
 }
 
 void gru_step(const void *projected, const void *recurrent, const float *bias, const void *hidden, void *next, void *saved,
-                      int64_t threads, int64_t rows, int64_t width, int64_t projected_stride, int64_t recurrent_stride,
-                      int64_t hidden_stride, int64_t narrow) {
+              int64_t threads, int64_t rows, int64_t width, int64_t projected_stride, int64_t recurrent_stride,
+              int64_t hidden_stride, int64_t narrow) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t at = 0; at < width; at += SPAN) {
@@ -97,8 +97,8 @@ void gru_step(const void *projected, const void *recurrent, const float *bias, c
 }
 
 void gru_step_back(const void *upstream, const void *carried, const void *saved, const void *hidden, void *d_projected,
-                           void *d_recurrent, void *d_hidden, int64_t threads, int64_t rows, int64_t width, int64_t upstream_stride,
-                           int64_t hidden_stride, int64_t d_projected_stride, int64_t narrow) {
+                   void *d_recurrent, void *d_hidden, int64_t threads, int64_t rows, int64_t width, int64_t upstream_stride,
+                   int64_t hidden_stride, int64_t d_projected_stride, int64_t narrow) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t at = 0; at < width; at += SPAN) {
@@ -144,9 +144,9 @@ static inline void add_slopes(const float *a, const float *b, float by, float *s
 }
 
 void additive_attention_back(const float *d_contexts, const float *d_weights, const float *exp_queries, const float *exp_keys,
-                                     const float *v, const float *annotations, const float *weights, const int64_t *starts,
-                                     const float *factors, float *d_scores, float *d_queries, float *d_factors, int64_t threads,
-                                     int64_t rows, int64_t length, int64_t width, int64_t annotation, int64_t window) {
+                             const float *v, const float *annotations, const float *weights, const int64_t *starts,
+                             const float *factors, float *d_scores, float *d_queries, float *d_factors, int64_t threads,
+                             int64_t rows, int64_t length, int64_t width, int64_t annotation, int64_t window) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         int64_t first = row * length + (starts ? starts[row] : 0), count = factors ? window : length;
@@ -173,7 +173,7 @@ void additive_attention_back(const float *d_contexts, const float *d_weights, co
 }
 
 void additive_keys_back(const float *exp_queries, const float *d_scores, const float *exp_keys, const float *v, float *d_keys,
-                                float *d_v, int64_t threads, int64_t steps, int64_t rows, int64_t length, int64_t width) {
+                        float *d_v, int64_t threads, int64_t steps, int64_t rows, int64_t length, int64_t width) {
     PARALLEL(threads)
     for (int64_t share = 0; share < threads; share++) {
         float *d_v_share = d_v + share * width;

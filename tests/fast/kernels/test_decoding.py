@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.fast import gru, int8
+from nmt.fast import gru, int8, packed_gru
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.search import FastSearch
 from nmt.model.attention import masked_softmax
@@ -30,11 +30,6 @@ def without_gradients() -> Iterator[None]:
     torch.manual_seed(4)
     with torch.inference_mode():
         yield
-
-
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on nothing is compiled."""
-    monkeypatch.setattr(kernels, "can_use", lambda *tensors: False)
 
 
 # --- attention ----------------------------------------------------------------------------------------------------
@@ -243,31 +238,7 @@ def test_finished_and_live_candidates_are_those_of_pytorch(seed: int) -> None:
     assert torch.equal(ours.nodes[ours.scores > -math.inf], theirs.nodes[theirs.scores > -math.inf])
 
 
-# --- bytes --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("max_level", [63, 127])
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (40, 128)])
-def test_quantized_rows_equal_those_of_torch(
-    shape: tuple[int, int], max_level: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    values = torch.randn(shape) * 3
-    actual, scales = int8.quantize_rows(values, max_level)
-    plain(monkeypatch)
-    expected, expected_scales = int8.quantize_rows(values, max_level)
-    torch.testing.assert_close(scales, expected_scales)
-    assert (actual.int() - expected.int()).abs().max() <= 1  # where a number lies in the middle
-    assert (actual != expected).float().mean() < 0.01
-    assert actual.max() <= 2 * max_level + 1
-
-
-def test_rows_of_zeros_and_of_nan() -> None:
-    rounded, scales = kernels.quantize_rows(torch.zeros(2, 3), 127)
-    assert rounded.tolist() == [[128] * 3] * 2
-    assert scales.tolist() == [1, 1]
-    for bad in (math.nan, math.inf, -math.inf):
-        values = torch.tensor([[1.0, bad], [1.0, -2.0]])
-        assert kernels.quantize_rows(values, 127)[1].isnan().tolist() == [True, False]
+# --- int8 --------------------------------------------------------------------------------------------------------
 
 
 @needs_int8_kernel
@@ -293,23 +264,12 @@ def test_products_of_segments_equal_single_products(sizes: list[int]) -> None:
 
 
 @needs_int8_kernel
-@pytest.mark.parametrize("rows", [0, 1, 7, 50])
-@pytest.mark.parametrize("width", [3, 64, 70])
-@pytest.mark.parametrize(("has_word", "has_other"), [(True, True), (True, False), (False, True)])
-def test_fused_gru_step_equals_products_and_gates(rows: int, width: int, has_word: bool, has_other: bool) -> None:
-    recurrent, other = (int8.Int8Linear(torch.nn.Linear(size, 3 * width)) for size in (width, 5))
-    table, ids, fed = torch.randn(9, 3 * width), torch.randint(0, 9, (rows,)), torch.randn(rows, 6)[:, 1:]
+@pytest.mark.parametrize(("rows", "width"), [(0, 64), (1, 64), (7, 192), (50, 64), (100, 128)])
+def test_fused_gru_step_equals_product_and_gates(rows: int, width: int) -> None:
+    recurrent, projected = int8.Int8Linear(torch.nn.Linear(width, 3 * width)), torch.randn(rows, 3 * width + 5)[:, 5:]
     hidden = torch.randn(rows, 2, width)[:, 1]
-    actual = kernels.int8_gru_step(
-        table if has_word else None,
-        ids if has_word else None,
-        (other.matrix.panels(3), fed) if has_other else None,
-        recurrent.matrix.panels(3),
-        hidden,
-    )
-    projected = table[ids] if has_word else torch.zeros(rows, 3 * width)
-    if has_other:
-        projected = projected + other(fed)
+    assert packed_gru.panels_of_gates(recurrent) is not None
+    actual = packed_gru.packed_step(projected, recurrent, hidden)
     torch.testing.assert_close(actual, gru.gru_gates(projected, recurrent(hidden), hidden), atol=1e-6, rtol=1e-6)
 
 
@@ -329,7 +289,7 @@ def test_thread_count_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         actual += kernels.most_probable(logits, 7)
         if panels is not None:
             actual.append(kernels.int8_product(panels, logits))
-        return [*actual, *kernels.quantize_rows(logits, 127)]
+        return actual
 
     alone = everything()
     monkeypatch.setattr(kernels, "threads_for", lambda work: 3)

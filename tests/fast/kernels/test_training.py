@@ -9,11 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.fast import accelerate, attention, loss
+from nmt.fast import accelerate, attention, gru, loss
 from nmt.fast.attention import attend_additively
 from nmt.fast.deferred import deferring
 from nmt.fast.kernels import calls
-from nmt.fast.kernels import training as kernels
 from nmt.fast.loss import chunked_cross_entropy
 from tests.fast.models import assert_near, assert_same, learned, plain_loss, random_model
 from tests.machine import needs_compiler, needs_fast
@@ -29,7 +28,7 @@ def seed() -> None:
 
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on training uses no kernel."""
-    for module in (kernels, loss, attention):
+    for module in (gru, loss, attention):
         monkeypatch.setattr(module, "can_use", lambda *tensors: False)
 
 
@@ -41,7 +40,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         called.append(name)
         calls.call(name, *arrays, **numbers)
 
-    for module in (kernels, loss, attention):
+    for module in (gru, loss, attention):
         monkeypatch.setattr(module, "call", record)
     return called
 
@@ -191,7 +190,7 @@ def test_bf16_rounding_equals_that_of_pytorch() -> None:
     nothing = torch.zeros_like(hidden)
     projected, recurrent = torch.cat([nothing, nothing, nothing + 1e30], 1), nothing.repeat(1, 3)
     following = torch.empty_like(hidden)
-    kernels.gru_step(projected, recurrent, None, hidden, following, hidden.new_empty(rows, 4, width))
+    gru._step(projected, recurrent, None, hidden, following, hidden.new_empty(rows, 4, width))
     expected = (0.5 + 0.5 * hidden.double()).bfloat16()
     torch.testing.assert_close(following, expected, rtol=0, atol=0, equal_nan=True)
     assert (expected.double() != 0.5 + 0.5 * hidden.double()).any(), "nothing was rounded"
@@ -200,5 +199,5 @@ def test_bf16_rounding_equals_that_of_pytorch() -> None:
 @pytest.mark.parametrize(("first", "second"), list(product([torch.float32, torch.bfloat16, torch.float64], repeat=2)))
 def test_kernels_accept_fp32_and_bf16(first: torch.dtype, second: torch.dtype) -> None:
     usable = first == second and first != torch.float64
-    assert kernels.can_use(torch.ones(2, 2, dtype=first), torch.ones(2, 2, dtype=second)) == usable
-    assert not kernels.can_use(torch.ones(2, 3, dtype=first).T)
+    assert calls.can_use(torch.ones(2, 2, dtype=first), torch.ones(2, 2, dtype=second)) == usable
+    assert not calls.can_use(torch.ones(2, 3, dtype=first).T)

@@ -1,15 +1,11 @@
 """What the documents say can be run, and what they link to exists."""
 
-import ast
-import inspect
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from nmt.model.interface import TranslationModel
 from nmt.recipe import EXAMPLE_DATA, find_recipe, leaves_data_open, load_recipe, shipped_recipes
 from tests.cli.test_help import calls, parse
 
@@ -24,32 +20,6 @@ RECIPE_COMMANDS = re.findall(
     re.sub(r"\s+\\\n\s+", " ", RESULTS),
 )
 """The recipe and the `--set` options of each command in the documents of the recipes."""
-COMMANDS = [
-    command
-    for span in re.findall(r"`([^`]+)`", (ROOT / "tests/README.md").read_text(encoding="utf-8"))
-    for command in [re.sub(r"^NMT_TEST_EFFORT=\d+ ", "", span)]
-    if command.startswith("pytest ")
-]
-
-
-def selected(command: str) -> Iterator[str]:
-    """The tests that a `pytest` command of the documents names, by reading their files."""
-    words = shlex.split(command)[1:]
-    keywords = words[words.index("-k") + 1].split(" or ") if "-k" in words else [""]
-    for path in (ROOT / word for word in words if word.startswith("tests/")):
-        for file in [path] if path.is_file() else path.rglob("test_*.py"):
-            text = file.read_text(encoding="utf-8")
-            if "slow" not in words or "pytest.mark.slow" in text:
-                names = re.findall(r"^def (test_\w+)", text, re.MULTILINE)
-                yield from (name for name in names if any(keyword in name for keyword in keywords))
-
-
-def test_every_command_of_the_table_of_tests_runs_some() -> None:
-    assert len(COMMANDS) >= 12
-    for command in COMMANDS:
-        paths = [word for word in shlex.split(command) if word.startswith("tests/")]
-        assert [path for path in paths if not (ROOT / path).exists()] == []
-        assert list(selected(command)), command
 
 
 def relative_links(document: str) -> list[str]:
@@ -120,14 +90,3 @@ def documented_calls() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("path", "line"), sorted(set(documented_calls())))
 def test_every_documented_command_parses(path: str, line: str) -> None:
     assert [parse(arguments) for arguments in calls(line)]
-
-
-def test_the_interface_in_the_documents_is_that_of_models() -> None:
-    text = (ROOT / "nmt/README.md").read_text(encoding="utf-8")
-    [block] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    [shown] = ast.parse(block).body
-    assert isinstance(shown, ast.ClassDef)
-    for method in shown.body:
-        assert isinstance(method, ast.FunctionDef)
-        parameters = inspect.signature(getattr(TranslationModel, method.name)).parameters
-        assert list(parameters)[: len(method.args.args)] == [argument.arg for argument in method.args.args]

@@ -2,7 +2,6 @@
 
 import json
 import runpy
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -17,10 +16,9 @@ from nmt.fast.int8 import can_multiply_int8
 from nmt.fast.linear import can_pack
 from nmt.recipe import parse_recipe
 from nmt.training.log import METRICS
-from tools.benchmarks import decoding, joey, onmt, report, training, worker
-from tools.benchmarks.measuring import MeasurementError, Spread, run, work
-from tools.benchmarks.peers import Environment
-from tools.benchmarks.rates import Rate, number, ratios, section
+from tools.benchmarks import joey, onmt, report, training, worker
+from tools.benchmarks.measuring import MeasurementError, Spread, work
+from tools.benchmarks.rates import Rate, section
 from tools.benchmarks.session import PRECISIONS, QUICK, Section, Session
 from tools.benchmarks.shared_model import VARIANTS
 from tools.benchmarks.text import Text
@@ -70,20 +68,11 @@ def test_a_spread_is_median_minimum_and_maximum() -> None:
 # --- logs -------------------------------------------------------------------------------------------------------
 
 
-def test_opennmt_logs_source_and_target_tokens_and_the_target_counts() -> None:
+def test_the_logs_of_peers_tell_speeds_and_batches_in_target_tokens() -> None:
     assert onmt.windows(ONMT_LOG) == ([2500.0, 2700.0], 2100.0)
-
-
-def test_opennmt_reports_its_seconds_without_loading() -> None:
     assert onmt.seconds("[INFO] PRED SCORE: -0.3\n[INFO] Total translation time (s): 12.5\n[INFO] Average") == 12.5
-
-
-def test_joey_logs_its_speed_and_the_clock_tells_the_size_of_a_batch() -> None:
     # 2 seconds at 1,200 per second are 2,400 tokens in 5 updates
     assert joey.windows(JOEY_LOG) == ([1000.0, 1200.0], 480.0)
-
-
-def test_joey_reports_its_seconds_without_loading() -> None:
     assert joey.seconds("INFO - joeynmt.prediction - Generation took 23.4567[sec].") == 23.4567
 
 
@@ -91,17 +80,6 @@ def test_joey_reports_its_seconds_without_loading() -> None:
 def test_a_log_without_figures_is_quoted(parse: Any) -> None:
     with pytest.raises(MeasurementError, match="KeyError: 'spam'"):
         parse("Traceback (most recent call last):\nKeyError: 'spam'\n")
-
-
-def test_the_windows_of_nmt_give_the_tokens_per_update() -> None:
-    records = [
-        {"kind": "train", "update": 5, "tokens_per_second": 100.0, "seconds": 10.0},
-        {"kind": "train", "update": 10, "tokens_per_second": 200.0, "seconds": 15.0},
-        {"kind": "valid", "update": 10, "loss": 1.0},
-    ]
-    speeds, tokens = training.windows("\n".join(map(json.dumps, records)))
-    assert speeds == [100.0, 200.0]
-    assert tokens == (10 * 100 + 5 * 200) / 10
 
 
 def test_nmt_logs_what_the_benchmark_reads(tmp_path: Path) -> None:
@@ -131,21 +109,7 @@ def test_operations_are_those_of_the_weights_that_are_multiplied(variant: Any, t
     assert variant.source_products + variant.target_products(700) == products
 
 
-def test_training_costs_three_forward_passes_and_decoding_one_per_place_of_the_beam() -> None:
-    variant = VARIANTS[0]
-    source, target = variant.source_products, variant.target_products(8000)
-    assert variant.training_flop(8000, 0.5) == 3 * 2 * (target + 0.5 * source)
-    assert variant.decoding_flop(8000, 10.0, 20.0, beam=5) == 2 * (5 * 20 * target + 10 * source)
-
-
 # --- the report -------------------------------------------------------------------------------------------------
-
-
-def test_a_rate_is_compared_with_those_of_the_same_kind_of_others() -> None:
-    ours, theirs = rate("nmt", "beam 5", 600.0), rate("Other", "beam 5", 100.0)
-    rates = [ours, rate("nmt", "greedy", 900.0), theirs, rate("Other", "greedy", 50.0)]
-    assert ratios(ours, rates) == {"Other": 6.0}
-    assert ratios(theirs, rates) == {}
 
 
 def test_the_table_of_rates_has_fractions_ratios_and_notes(session: Session) -> None:
@@ -197,24 +161,6 @@ def test_measurements_are_interleaved_and_one_that_fails_is_left_out(session: Se
     assert session.failures == ["It did not work."]
 
 
-@pytest.mark.parametrize(
-    ("auto", "has_int8", "expected"),
-    [("bf16", True, ["fp32", "bf16", "int8"]), ("fp32", True, ["fp32", "int8"]), ("bf16", False, ["fp32", "bf16"])],
-)
-def test_nmt_decodes_in_fp32_auto_and_int8(session: Session, auto: str, has_int8: bool, expected: list[str]) -> None:
-    session.machine["auto"] = auto
-    if has_int8:
-        session.machine["int8"] = Spread.of([5e12])
-    assert decoding.precisions(session) == expected
-
-
-def test_search_modes_are_named_and_compared_with_the_plain_ones_of_peers() -> None:
-    assert len(set(map(str, decoding.SEARCH_MODES))) == len(decoding.SEARCH_MODES)
-    assert str(decoding.SearchMode(1)) == "greedy"
-    assert str(decoding.SearchMode(5, shortlist=True, pruned=True)) == "beam 5, shortlist, prune 2, horizon 2"
-    assert {mode.kind for mode in decoding.SEARCH_MODES} == {str(decoding.SearchMode(beam)) for beam in decoding.BEAMS}
-
-
 def test_a_ceiling_is_measured_for_every_precision_of_the_processor() -> None:
     answer = worker.ceiling("cpu", 16, 3)
     precisions = [precision for precision in PRECISIONS if precision in answer]
@@ -223,50 +169,7 @@ def test_a_ceiling_is_measured_for_every_precision_of_the_processor() -> None:
     assert all(len(answer[precision]) == 3 and min(answer[precision]) > 0 for precision in precisions)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(12345.6, "12,346"), (100.4, "100"), (42.71, "42.7"), (0.01234, "0.0123"), (0, "0")]
-)
-def test_a_figure_has_three_digits_or_all_before_the_point(value: float, text: str) -> None:
-    assert number(value) == text
-
-
 # --- programs ---------------------------------------------------------------------------------------------------
-
-
-def test_a_program_is_run_with_its_threads_and_its_peak_is_its_own() -> None:
-    block = [sys.executable, "-c", "import os; x = bytes(200 * 2**20); print(os.environ['OMP_NUM_THREADS'])"]
-    process = run(block, threads=3, what="A block")
-    assert process.output == "3\n"
-    assert process.seconds > 0
-    assert process.peak > 200
-
-
-def test_a_failed_program_is_one_sentence_with_the_end_of_its_output() -> None:
-    script = "import sys; print('one\\ntwo\\nthree\\nfour', file=sys.stderr); sys.exit(3)"
-    with pytest.raises(MeasurementError, match=r"^A try: python\S* ended with status 3, saying: two / three / four$"):
-        run([sys.executable, "-c", script], threads=1, what="A try")
-    with pytest.raises(MeasurementError, match="cannot run /nowhere/at-all"):
-        run(["/nowhere/at-all"], threads=1, what="A try")
-
-
-def test_a_setup_runs_once_and_applies_its_edits(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    log = tmp_path / "log"
-    for name in ("python", "pip"):
-        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
-        (tmp_path / "bin" / name).chmod(0o755)
-    packages = tmp_path / "lib" / "python3.11" / "site-packages"
-    packages.mkdir(parents=True)
-    (packages / "a.py").write_text("call(verbose=False)")
-    environment = Environment(tmp_path, (("torch=={torch}",),), (("a.py", "verbose=False", ""),))
-    for _ in range(2):
-        environment.set_up()
-    [line] = log.read_text().splitlines()
-    assert line.startswith("-m pip install --quiet torch==2.")
-    assert "+" not in line
-    assert (packages / "a.py").read_text() == "call()"
-    with pytest.raises(MeasurementError, match="'spam' to replace"):
-        replace(environment, edits=(("a.py", "spam", "eggs"),)).set_up()
 
 
 def test_peers_read_the_tokens_that_nmt_reads(tmp_path: Path) -> None:
@@ -279,15 +182,6 @@ def test_peers_read_the_tokens_that_nmt_reads(tmp_path: Path) -> None:
     written = yaml.safe_load(onmt.OpenNMT(tmp_path, 1).config(tmp_path, text, "mlp", 5, 64).read_text())
     assert [line.split("\t")[0] for line in (tmp_path / "vocabulary").read_text().splitlines()] == tokens
     assert (written["global_attention"], written["batch_size"], written["train_steps"]) == ("mlp", 64, 5)
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_peers_train_on_the_device(device: str, tmp_path: Path) -> None:
-    text = Text(tmp_path, "corpus", "key", ["<pad>", "<unk>", "<s>", "</s>"], ["a"], 1.0, 10.0, 10.0)
-    written = yaml.safe_load(joey.Joey(tmp_path, 1, device).config(tmp_path, text, "luong", updates=5).read_text())
-    assert written["use_cuda"] is (device == "cuda")
-    written = yaml.safe_load(onmt.OpenNMT(tmp_path, 1, device).config(tmp_path, text, "mlp", 5, 64).read_text())
-    assert written.get("gpu_ranks") == ([0] if device == "cuda" else None)
 
 
 @pytest.mark.parametrize(
@@ -308,10 +202,3 @@ def test_a_wrong_option_is_one_sentence(
         runpy.run_path(program, run_name="__main__")
     assert error.value.code == 2
     assert message in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_the_program_starts_by_itself() -> None:
-    command = [sys.executable, str(ROOT / "tools" / "benchmark.py"), "spam"]
-    process = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert process.returncode == 2
-    assert "there is no phase 'spam'" in process.stderr.splitlines()[-1]

@@ -22,6 +22,12 @@ RECIPE_COMMANDS = re.findall(
 """The recipe and the `--set` options of each command in the documents of the recipes."""
 
 
+def test_every_file_that_the_table_of_tests_names_exists() -> None:
+    paths = re.findall(r"tests/[\w/.]+", (ROOT / "tests/README.md").read_text(encoding="utf-8"))
+    assert len(paths) >= 12
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 def relative_links(document: str) -> list[str]:
     """Targets of the links and pictures of a Markdown text that lie in this repository."""
     return [target for target in re.findall(r"\]\(([^)\s]+)\)", document) if not target.startswith("https://")]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,7 @@ from nmt.data.locators import load_corpus
 from nmt.errors import UsageError
 from nmt.evaluation import metrics
 from nmt.recipe import EXAMPLE_DATA, leaves_data_open, load_recipe, shipped_recipes
-from tests.commands import Running, bad, good, nmt
+from tests.commands import bad, good, nmt
 from tests.training import toy
 
 REPORTED: list[dict[str, Any]] = [
@@ -119,27 +116,6 @@ def test_a_finished_run_is_only_scored_and_the_reported_score_is_inside_or_not(
     assert sentence.startswith(f"{run} was trained with another training.updates: choose another --out")
 
 
-@pytest.mark.slow
-def test_an_interrupted_run_goes_on_by_the_same_command(corpus: Path, tmp_path: Path) -> None:
-    validation = {"every": 60, "metrics": "perplexity"}
-    settings = tree(corpus, reported=REPORTED[:1], updates=60, log_every=1, validation=validation)
-    path = write(tmp_path / "mine.yaml", settings)
-    command = ("reproduce", path, "-o", tmp_path / "run", "--threads", "1")
-    running = Running(*command)
-    while running.poll() is None and not (tmp_path / "run/metrics.jsonl").is_file():
-        time.sleep(0.01)
-    os.kill(running.pid, signal.SIGINT)
-    ended = running.finish()
-    assert ended.returncode == 128 + signal.SIGINT
-    assert ended.stdout == b""
-    assert "saved" in ended.stderr.decode()
-    good(nmt(*command))
-    records = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
-    updates = [record["update"] for record in records if record["kind"] == "train"]
-    assert updates == list(range(1, 61))
-    assert json.loads((tmp_path / "run/reproduction.json").read_text())["training"]["updates"] == 60
-
-
 # --- what cannot be done ------------------------------------------------------------------------------------------
 
 
@@ -172,21 +148,17 @@ def test_what_can_never_be_scored_is_refused_before_training(
         measurements(recipe, HeldOut.load(recipe, "test"))
 
 
-def test_bleu_is_measured_of_a_recipe_without_reports(corpus: Path, tmp_path: Path) -> None:
-    path = write(tmp_path / "mine.yaml", tree(corpus))
-    recipe = load_recipe(path, ["reported=[]", f"data.test={corpus}/valid"])
-    [wanted] = measurements(recipe, HeldOut.load(recipe, "test"))
-    assert (wanted.metric, wanted.scoring, wanted.decoding, wanted.reported) == ("bleu", "cased", recipe.decoding, None)
-
-
 # --- recipes ------------------------------------------------------------------------------------------------------
 
 
-def test_reported_scores_are_not_inherited(corpus: Path, tmp_path: Path) -> None:
+def test_reported_scores_are_not_inherited_and_bleu_is_measured_without_any(corpus: Path, tmp_path: Path) -> None:
     write(tmp_path / "base.yaml", tree(corpus))
     (tmp_path / "mine.yaml").write_text("base: base.yaml\nname: mine\n")
     assert len(load_recipe(tmp_path / "base.yaml").reported) == len(REPORTED)
-    assert load_recipe(tmp_path / "mine.yaml").reported == ()
+    recipe = load_recipe(tmp_path / "mine.yaml", f"data.test={corpus}/valid")
+    assert recipe.reported == ()
+    [wanted] = measurements(recipe, HeldOut.load(recipe, "test"))
+    assert (wanted.metric, wanted.scoring, wanted.decoding, wanted.reported) == ("bleu", "cased", recipe.decoding, None)
 
 
 def test_each_reported_score_is_in_the_tables_of_results() -> None:

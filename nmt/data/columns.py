@@ -67,17 +67,13 @@ class Column(Sequence[str]):
         texts: list[str] = self._chunks.take(pa.array(rows, pa.int64())).to_pylist()
         return texts
 
-    def rows_among(self, texts: Iterable[str]) -> list[int]:
-        """The rows whose text is one of these, in order."""
+    def among(self, texts: Iterable[str]) -> set[str]:
+        """Which of these texts it has."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        values, rows, start = pa.array(list(texts), pa.large_string()), [], 0
-        for chunk in self._chunks.chunks:
-            mask = pc.is_in(chunk, value_set=values).to_numpy(zero_copy_only=False)
-            rows += (start + np.flatnonzero(mask)).tolist()
-            start += len(chunk)
-        return rows
+        is_among = pc.is_in(self._chunks, value_set=pa.array(list(texts), pa.large_string()))
+        return set(self._chunks.filter(is_among).unique().to_pylist())
 
 
 def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:

@@ -51,7 +51,7 @@ class ParallelCorpus:
     @cached_property
     def untagged(self) -> "ParallelCorpus":
         """The same pairs without the tags of a mixture."""
-        return _concatenated(self.parts) if any(self.tags) else self
+        return concatenate(self.parts) if any(self.tags) else self
 
     @cached_property
     def directions(self) -> dict[tuple[str, str], "ParallelCorpus"]:
@@ -61,13 +61,11 @@ class ParallelCorpus:
             numbers.setdefault(part.languages, []).append(number)
         if len(numbers) == 1:
             return dict.fromkeys(numbers, self)
-        ends = list(accumulate(map(len, self.parts), initial=0))
+        tagged = [self.source.part(slice(rows.start, rows.stop)) for rows in self.ranges]
         return {
             languages: replace(
-                _concatenated([self.parts[number] for number in selected]),
-                source=Column.concatenated(
-                    self.source.part(slice(ends[number], ends[number + 1])) for number in selected
-                ),
+                concatenate([self.parts[number] for number in selected]),
+                source=Column.concatenated(tagged[number] for number in selected),
                 parts=tuple(self.parts[number] for number in selected),
                 tags=tuple(self.tags[number] for number in selected),
             )
@@ -77,7 +75,7 @@ class ParallelCorpus:
     @cached_property
     def original(self) -> "ParallelCorpus":
         """The same pairs as they were read: not normalized, and without the tags of a mixture."""
-        return _concatenated([part.original for part in self.parts]) if self.parts else self.as_read or self
+        return concatenate([part.original for part in self.parts]) if self.parts else self.as_read or self
 
     @cached_property
     def fingerprint(self) -> str:
@@ -89,9 +87,8 @@ class ParallelCorpus:
         return digest.hexdigest()
 
 
-def _concatenated(parts: Sequence[ParallelCorpus]) -> ParallelCorpus:
+def concatenate(parts: Sequence[ParallelCorpus]) -> ParallelCorpus:
     """The pairs of several corpora, in the languages of the first."""
-    source, target = (
-        Column.concatenated(side) for side in zip(*((part.source, part.target) for part in parts), strict=True)
-    )
+    source = Column.concatenated(part.source for part in parts)
+    target = Column.concatenated(part.target for part in parts)
     return ParallelCorpus(source, target, " + ".join(part.name for part in parts), parts[0].languages)

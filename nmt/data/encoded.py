@@ -10,8 +10,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, pairwise, starmap
@@ -34,7 +33,7 @@ from nmt.runtime.json_files import parse_json
 from nmt.runtime.pool import Pool
 from nmt.text.subwords import Subwords
 
-VERSION = 3
+VERSION = 4
 """Increase it when the content of cached files or its meaning changes."""
 BATCH = 8_192
 """Lines that a process encodes at a time."""
@@ -132,12 +131,22 @@ def encode_corpus(
     """
     sides = (source_subwords, target_subwords)
     rules = [() if filters is None else text_rules(filters, part.languages) for part in corpus.parts or [corpus]]
-    encoding = _Encoding(corpus, sides, filters, rules)
-    path = (cache or cache_folder()) / "encoded" / f"{encoding.fingerprint}.arrow"
+    parts = list(zip(corpus.ranges, rules, strict=True))
+    content = (VERSION, corpus.fingerprint, *(subwords.fingerprint for subwords in sides), filters, parts)
+    name = hashlib.sha256(repr(content).encode()).hexdigest()[:32]
+    path = (cache or cache_folder()) / "encoded" / f"{name}.arrow"
     ids = _load(path)
     if ids is None:
-        with closing(encoding.batches()) as batches:
-            ids = _save(_join(watch(batches), id_type(*sides)), path)
+        first = None
+        if filters and not filters.duplicates:
+            first = first_occurrences(corpus.pairs(), len(corpus))
+        tasks = (
+            (slice(start, min(start + BATCH, rows.stop)), rules)
+            for rows, rules in parts
+            for start in range(rows.start, rows.stop, BATCH)
+        )
+        with Pool(partial(_encode, corpus, sides, filters, first), usable_cores(), computes=False) as pool:
+            ids = _save(_join(watch(pool.map(tasks)), id_type(*sides)), path)
     encoded = EncodedCorpus(ids, corpus, filters)
     if not len(encoded):
         raise DataError(f"No pair of {corpus.name} passes the filters ({encoded.report}): relax data.filters.")
@@ -149,61 +158,23 @@ def id_type(*sides: Subwords) -> npt.DTypeLike:
     return np.uint16 if max(map(len, sides)) <= 2**16 else np.int32
 
 
-# --- encoding ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Encoding:
-    """Encodes and filters rows of a corpus.
-
-    Attributes:
-        corpus: the text.
-        sides: the subwords of source and target.
-        filters: which pairs to leave out; None keeps all.
-        rules: the rules on the text of each corpus of a mixture, or of the one corpus.
-    """
-
-    corpus: ParallelCorpus
-    sides: tuple[Subwords, Subwords]
-    filters: FiltersConfig | None
-    rules: Sequence[Sequence[TextRule]]
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of everything the ids depend on. A rule that is off has no part in it, so new rules leave old files valid."""
-        limits = self.filters and self.filters.model_dump_json(include={"max_length", "max_ratio", "duplicates"})
-        if len(self.rules) > 1 and any(self.rules):
-            described = [repr([(len(rows), rules) for rows, rules in zip(self.corpus.ranges, self.rules, strict=True)])]
-        else:
-            described = list(map(repr, self.rules[0]))
-        models = (subwords.fingerprint for subwords in self.sides)
-        content = json.dumps([VERSION, self.corpus.fingerprint, *models, limits, *described])
-        return hashlib.sha256(content.encode()).hexdigest()[:32]
-
-    def batches(self) -> Generator[IdTable]:
-        """The pairs to keep, batch by batch in order, whatever the number of processes."""
-        first = None
-        if self.filters and not self.filters.duplicates:
-            first = first_occurrences(self.corpus.pairs(), len(self.corpus))
-        tasks = (
-            (slice(start, min(start + BATCH, rows.stop)), rules)
-            for rows, rules in zip(self.corpus.ranges, self.rules, strict=True)
-            for start in range(rows.start, rows.stop, BATCH)
-        )
-        with Pool(partial(self._encode, first), usable_cores(), computes=False) as pool:
-            yield from pool.map(tasks)
-
-    def _encode(self, first: npt.NDArray[np.bool_] | None, task: tuple[slice, Sequence[TextRule]]) -> IdTable:
-        """Encode some rows, and filter them by rules on their text; `first` says which pairs do not repeat another."""
-        rows, rules = task
-        texts = self.corpus.source[rows], self.corpus.target[rows]
-        ids = [subwords.encode_batch(lines, threads=1) for subwords, lines in zip(self.sides, texts, strict=True)]
-        lengths = [np.fromiter(map(len, side), np.int32, len(side)) for side in ids]
-        pairs = list(zip(self.corpus.untagged.source[rows], texts[1], strict=True)) if rules else ()
-        is_first = None if first is None else first[rows]
-        mask, report = keep(lengths[0], lengths[1], self.filters, first=is_first, pairs=pairs, rules=rules)
-        source, target = (Lists.of(list(compress(side, mask)), id_type(*self.sides)) for side in ids)
-        return IdTable(np.flatnonzero(mask) + rows.start, source, target, report.counts)
+def _encode(
+    corpus: ParallelCorpus,
+    sides: tuple[Subwords, Subwords],
+    filters: FiltersConfig | None,
+    first: npt.NDArray[np.bool_] | None,
+    task: tuple[slice, Sequence[TextRule]],
+) -> IdTable:
+    """Encode some rows, and filter them by rules on their text; `first` says which pairs do not repeat another."""
+    rows, rules = task
+    texts = corpus.source[rows], corpus.target[rows]
+    ids = [subwords.encode_batch(lines, threads=1) for subwords, lines in zip(sides, texts, strict=True)]
+    lengths = [np.fromiter(map(len, side), np.int32, len(side)) for side in ids]
+    pairs = list(zip(corpus.untagged.source[rows], texts[1], strict=True)) if rules else ()
+    is_first = None if first is None else first[rows]
+    mask, report = keep(lengths[0], lengths[1], filters, first=is_first, pairs=pairs, rules=rules)
+    source, target = (Lists.of(list(compress(side, mask)), id_type(*sides)) for side in ids)
+    return IdTable(np.flatnonzero(mask) + rows.start, source, target, report.counts)
 
 
 def _join(batches: Iterable[IdTable], dtype: npt.DTypeLike) -> IdTable:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nmt.data.tables import ROWS, Batches, arrow_texts, in_batches, one_line
+from nmt.data.tables import ROWS, Batches, arrow_texts, in_batches
 from nmt.errors import DataError, NmtError, UsageError
 from nmt.runtime.cache import cache_folder, expand_home
 from nmt.runtime.wording import did_you_mean, reason
@@ -52,7 +52,7 @@ def read_hub(locator: str, names: Sequence[str]) -> Batches:
     tables_in_folder = [*expand_home(parts[1]).rglob("*.[ct]sv*")]
     if tables_in_folder:
         raise DataError(f"{locator} is a folder of tables: name one of them, such as {min(tables_in_folder)}.")
-    return (tuple(map(one_line, batch)) for batch in arrow_texts(_hub_tables(locator, *parts.groups()), names, locator))
+    return arrow_texts(_hub_tables(locator, *parts.groups()), names, locator)
 
 
 def _hub_tables(locator: str, path: str, split: str) -> Iterator[Any]:
@@ -106,8 +106,7 @@ def read_mtdata(locator: str, languages: tuple[str, str]) -> Batches:
         paths = Cache(folder).get_entry(entry)
         rows = Parser(paths, ext=entry.in_ext or None, ent=entry).read_segs(show_pbar=False)
         pairs = ((row[1] or "", row[0] or "") if swapped else (row[0] or "", row[1] or "") for row in rows)
-        for batch in in_batches(pairs, 2):
-            yield tuple(map(one_line, batch))
+        yield from in_batches(pairs, 2)
 
 
 def search_mtdata(words: Sequence[str]) -> list[str]:

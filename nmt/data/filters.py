@@ -114,45 +114,30 @@ def keep(
     Returns:
         A mask [N], True = keep, and the report.
     """
-    mask = np.ones(len(source_lengths), dtype=np.bool_)
-    removed = {} if filters is None else _removed(source_lengths, target_lengths, filters, first, pairs, rules)
-    for rows in removed.values():
-        mask[rows] = False
-    counts = {"kept": int(np.count_nonzero(mask)), **{rule: len(rows) for rule, rows in removed.items() if len(rows)}}
+    longer, shorter = np.maximum(source_lengths, target_lengths), np.minimum(source_lengths, target_lengths)
+    broken: dict[str, npt.NDArray[np.bool_]] = {}
+    if filters is not None:
+        broken |= {"empty": shorter == 0, "too_long": longer > filters.max_length}
+        if filters.max_ratio is not None:
+            broken["ratio"] = longer > shorter * filters.max_ratio
+        if not filters.duplicates and first is not None:
+            broken["duplicate"] = ~first
+    mask = np.ones(len(longer), dtype=np.bool_)
+    removed: dict[str, list[int]] = {}
+    for name, rows in broken.items():
+        removed[name] = np.flatnonzero(mask & rows).tolist()
+        mask[removed[name]] = False
+    for rule in rules:
+        removed[rule.name] = [row for row in np.flatnonzero(mask).tolist() if rule.removes(*pairs[row])]
+        mask[removed[rule.name]] = False
+    removed = {name: rows for name, rows in removed.items() if rows}
+    counts = {"kept": int(np.count_nonzero(mask)), **{name: len(rows) for name, rows in removed.items()}}
     samples = {
-        rule: [RemovedPair(start + row + 1, *pairs[row]) for row in rows[:_SAMPLES].tolist()]
-        for rule, rows in removed.items()
-        if len(rows) and pairs
+        name: [RemovedPair(start + row + 1, *pairs[row]) for row in rows[:_SAMPLES]]
+        for name, rows in removed.items()
+        if pairs
     }
     return mask, FilterReport(counts, filters, samples)
-
-
-def _removed(
-    source_lengths: npt.NDArray[np.integer],
-    target_lengths: npt.NDArray[np.integer],
-    filters: FiltersConfig,
-    first: npt.NDArray[np.bool_] | None,
-    pairs: Sequence[tuple[str, str]],
-    rules: Sequence[TextRule],
-) -> dict[str, npt.NDArray[np.intp]]:
-    """By rule, in order, the rows that it removes and no rule before it."""
-    longer, shorter = np.maximum(source_lengths, target_lengths), np.minimum(source_lengths, target_lengths)
-    left = np.ones(len(longer), dtype=np.bool_)
-    broken = {
-        "empty": shorter == 0,
-        "too_long": longer > filters.max_length,
-        "ratio": ~left if filters.max_ratio is None else longer > shorter * filters.max_ratio,
-        "duplicate": ~left if filters.duplicates or first is None else ~first,
-    }
-    removed = {}
-    for name, rows in broken.items():
-        removed[name] = np.flatnonzero(left & rows)
-        left[removed[name]] = False
-    for rule in rules:
-        rows = [row for row in np.flatnonzero(left).tolist() if rule.removes(*pairs[row])]
-        removed[rule.name] = np.array(rows, np.intp)
-        left[removed[rule.name]] = False
-    return removed
 
 
 def clean(corpus: ParallelCorpus, filters: FiltersConfig) -> Iterator[tuple[list[tuple[str, str]], FilterReport]]:
@@ -180,23 +165,18 @@ def first_occurrences(pairs: Iterable[tuple[str, str]], count: int) -> npt.NDArr
 
     The hashes are in a temporary file, and compared part by part: it takes one byte per pair, and some 50 MB.
     """
-    first = np.zeros(count, dtype=np.bool_)
     source = starmap(_hash, pairs)
-    blocks = iter(lambda: list(islice(source, BATCH)), [])
-    hashes = collect_array(blocks, np.uint64)
+    hashes = collect_array(iter(lambda: list(islice(source, BATCH)), []), np.uint64)
+    first = np.zeros(count, dtype=np.bool_)
     parts = 1 + count // _HASHES
-    for part in range(parts):
-        rows = _rows_of_part(hashes, part, parts)
+    for part in range(parts):  # equal hashes are in the same part
+        blocks = [
+            start + np.flatnonzero(hashes[start : start + _HASHES] % parts == part)
+            for start in range(0, count, _HASHES)
+        ]
+        rows = np.concatenate([np.empty(0, np.intp), *blocks])
         first[rows[np.unique(hashes[rows], return_index=True)[1]]] = True
     return first
-
-
-def _rows_of_part(hashes: npt.NDArray[np.uint64], part: int, parts: int) -> npt.NDArray[np.intp]:
-    """The rows of the hashes that are `part` modulo `parts`. Equal hashes are in the same part."""
-    starts = range(0, len(hashes), _HASHES)
-    blocks = (hashes[start : start + _HASHES] for start in starts)
-    rows = [start + np.flatnonzero(block % parts == part) for start, block in zip(starts, blocks, strict=True)]
-    return np.concatenate([np.empty(0, np.intp), *rows])
 
 
 def _hash(source: str, target: str) -> int:

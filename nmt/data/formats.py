@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.lines import blocks
-from nmt.data.tables import TABLES, Batches, Pairs, existing_file, in_batches, one_line, suffix_among
+from nmt.data.tables import TABLES, Batches, Pairs, existing_file, in_batches, suffix_among
 from nmt.errors import DataError, UsageError
 from nmt.runtime.wording import counted, reason
 from nmt.text.languages import is_swapped, matching
@@ -42,7 +42,7 @@ def read_units(locator: str, languages: tuple[str, str]) -> Batches:
         raise DataError(f"{path} has no unit that is translated between {' and '.join(languages)}.")
     if len(pairs) < len(units):
         _log.warning("%s: skipped %s without finished translation.", path, counted(len(units) - len(pairs), "unit"))
-    return (tuple(map(one_line, batch)) for batch in in_batches(iter(pairs), 2))
+    return in_batches(iter(pairs), 2)
 
 
 def _load(path: Path, suffix: str) -> Any:

@@ -1,32 +1,26 @@
 """Mix training corpora: concatenate them, tag their source lines, and say which pairs an epoch shows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.data.columns import Column
-from nmt.data.corpus import ParallelCorpus
+from nmt.data.corpus import ParallelCorpus, concatenate
 from nmt.recipe import DataConfig
 from nmt.runtime.wording import counted
 from nmt.text.subwords import Subwords
 
 
 def mix(parts: Sequence[ParallelCorpus], tags: Sequence[tuple[str, ...]]) -> ParallelCorpus:
-    """Concatenate corpora. Source lines get the tags of their corpus; text without tags is not copied."""
-    sources = [_tagged(part.source, words) if words else part.source for part, words in zip(parts, tags, strict=True)]
-    return ParallelCorpus(
-        Column.concatenated(sources),
-        Column.concatenated(part.target for part in parts),
-        " + ".join(part.name for part in parts),
-        parts[0].languages,
-        tuple(parts),
-        tuple(tags),
-    )
+    """Concatenate corpora. Source lines get the tags of their corpus, unless they are empty: filters drop those."""
 
+    def tagged(lines: Column, words: Sequence[str]) -> Column:
+        return lines.mapped(lambda batch: [line and " ".join([*words, line]) for line in batch])
 
-def _tagged(lines: Column, tags: Sequence[str]) -> Column:
-    return lines.mapped(lambda batch: [line and " ".join([*tags, line]) for line in batch])  # filters drop empty lines
+    sources = [tagged(part.source, words) if words else part.source for part, words in zip(parts, tags, strict=True)]
+    return replace(concatenate(parts), source=Column.concatenated(sources), parts=tuple(parts), tags=tuple(tags))
 
 
 def split_tags_warning(data: DataConfig, source: Subwords) -> str | None:

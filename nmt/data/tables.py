@@ -48,8 +48,7 @@ def read_table(place: str | Path, names: Sequence[str], *, exact: bool = False) 
 
     Raises DataError if there is no such file or column, or a cell is not text.
     """
-    batches = _READERS[suffix_among(TABLES, place) or ".tsv"](existing_file(place), names, exact)
-    return (tuple(map(one_line, batch)) for batch in batches)
+    return _READERS[suffix_among(TABLES, place) or ".tsv"](existing_file(place), names, exact)
 
 
 def read_column(path: Path, language: str) -> Column:
@@ -107,11 +106,6 @@ def existing_file(place: str | Path) -> Path:
     return path
 
 
-def one_line(texts: list[str]) -> list[str]:
-    """Replace line ends inside texts by a space, so that each text is one line."""
-    return [re.sub(r"[\r\n]+", " ", text) if "\n" in text else text for text in texts]
-
-
 def _delimited(path: Path, names: Sequence[str], exact: bool, delimiter: str) -> Batches:
     """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (without a header, source and target)."""
     is_csv = delimiter == ","
@@ -147,9 +141,13 @@ def _columns(names: Sequence[str], conjunction: str = "and") -> str:
 
 
 def in_batches(rows: Iterator[tuple[str, ...]], width: int) -> Batches:
-    """Group rows into batches of columns."""
+    """Group rows into batches of columns. Line ends inside texts become spaces."""
     while batch := list(islice(rows, ROWS)):
-        yield tuple([row[column] for row in batch] for column in range(width))
+        yield tuple(_single_lines([row[column] for row in batch]) for column in range(width))
+
+
+def _single_lines(texts: list[str]) -> list[str]:
+    return [re.sub(r"[\r\n]+", " ", text) if "\n" in text else text for text in texts]
 
 
 def _tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -233,7 +231,7 @@ def arrow_texts(tables: Iterator[Any], names: Sequence[str], place: str, *, exac
                 if not isinstance(text, str):
                     raise DataError(f"{place}, row {row}: every side must be text, but one is {text!r}.")
         before += len(table)
-        yield texts
+        yield tuple(map(_single_lines, texts))
 
 
 def _arrow_columns(table: Any, names: Sequence[str], place: str, exact: bool) -> list[Any]:

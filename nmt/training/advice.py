@@ -126,7 +126,7 @@ def overlap_warning(data: DataConfig, text: TrainingText) -> str | None:
     findings = []
     for name, corpus in held_out.items():
         sources = corpus.untagged.source
-        trained = set(train.take(train.rows_among(set(sources))))
+        trained = train.among(sources)
         common = [row for row, source in enumerate(sources) if source in trained]
         if common and len(common) >= _NOTABLE_OVERLAP * len(corpus):
             example = _example(common[0], sources[common[0]])

@@ -1,7 +1,5 @@
 """Encoded text: the same ids whatever the cache did, mapped from disk, never a stale or a damaged file."""
 
-import hashlib
-import json
 import os
 import signal
 from collections.abc import Iterable, Iterator
@@ -123,15 +121,6 @@ def test_whatever_decides_the_ids_misses_the_cache(tmp_path: Path, subwords: Sub
     encoded = encode_corpus(_corpus(tmp_path, changed), subwords, subwords, FILTERS, cache)
     assert len(_files(cache)) == 6
     assert _rows(encoded)[1][0] == subwords.encode("the house is SMALL")
-
-
-def test_rules_that_are_off_leave_the_name_of_a_cached_file(tmp_path: Path, subwords: Subwords) -> None:
-    corpus = _corpus(tmp_path)
-    encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / "cache")
-    limits = '{"max_length":40,"max_ratio":9.0,"duplicates":false}'  # all that filters had in the first version
-    parts = [3, corpus.fingerprint, subwords.fingerprint, subwords.fingerprint, limits]
-    name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-    assert [file.name for file in _files(tmp_path / "cache")] == [f"{name}.arrow"]
 
 
 @pytest.mark.usefixtures("small")

@@ -26,7 +26,7 @@ from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.errors import UsageError
 from nmt.recipe import dump_recipe, load_recipe, parse_recipe
-from nmt.training.checkpoint import has_state
+from nmt.training.folder import has_state
 from tests.commands import good, nmt
 from tests.training import toy
 

@@ -33,7 +33,7 @@ from nmt.search.loop import Search
 from nmt.search.options import SearchOptions
 from nmt.training import update
 from nmt.training.optim import Clock
-from nmt.training.text import TrainingText
+from nmt.training.preparation import TrainingText
 from nmt.training.update import TrainStep
 from tests.model.cases import CASE_NAMES, CASES, tree_of
 from tests.pairwise import Case

@@ -57,7 +57,7 @@ def reproduce(
     from nmt.plotting.curves import plot_learning_curve
     from nmt.runtime.device import choose_device, processor
     from nmt.runtime.files import write_content
-    from nmt.training.checkpoint import has_state
+    from nmt.training.folder import has_state
     from nmt.training.log import METRICS
     from nmt.training.trainer import train
 

@@ -21,7 +21,7 @@ from nmt.errors import DataError
 from nmt.recipe import DataConfig, Recipe
 from nmt.runtime.wording import excerpt, perplexity
 from nmt.training.losses import Diverged
-from nmt.training.text import TrainingText
+from nmt.training.preparation import TrainingText
 
 _MIN_OCCURRENCES = 10
 """Mean occurrences of a token in the training text. Down to 11, larger vocabularies translate better (recipes/NOTES.md)."""

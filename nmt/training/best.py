@@ -17,10 +17,9 @@ from torch import Tensor
 from nmt.bundle.folder import WEIGHTS, Bundle, load_tensors, save_tensors
 from nmt.errors import DataError, UsageError
 from nmt.runtime.files import sync
-from nmt.training.checkpoint import Tensors, load_state
 from nmt.training.data_file import DATA
+from nmt.training.folder import BEST, Tensors, load_state
 
-BEST = "best"
 Rank = tuple[float, ...]
 """The figures that order validations, the most important first; higher is better."""
 

@@ -1,21 +1,35 @@
-"""The run folder: lock it, and check what is in it before training starts or resumes."""
+"""The run folder: its lock, the state of the run, and checks of what is in it before training starts or resumes.
+
+The state is `state.safetensors`, one file that is replaced atomically. The model and the best checkpoints are written before it. A run
+that is killed in between resumes from the previous state and writes the same bytes again.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, check_folder
+import torch
+from torch import Tensor
+
+from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, check_folder, load_tensors, save_tensors
 from nmt.errors import DataError, UsageError
 from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, Recipe, changed_keys
 from nmt.runtime.files import locked, remove_unfinished
-from nmt.training.best import BEST
-from nmt.training.checkpoint import State, Tensors, has_state, load_state
-from nmt.training.text import TrainingText
+from nmt.runtime.json_files import parse_json
 
+STATE = "state.safetensors"
+_NUMBERS = "numbers"
+"""The tensor that holds everything but tensors, as JSON bytes."""
+Tensors = Mapping[str, Tensor]
+BEST = "best"
+"""The folder of the best checkpoints."""
 LOCK = ".lock"
 """The file whose lock a training holds. It stays in a run folder when the training has ended."""
-_DESCRIPTION = (RECIPE, SOURCE, TARGET)
 _EXTENSIBLE = (
     LENGTH_PENALTY,
     MBR_SAMPLES,
@@ -29,6 +43,69 @@ _EXTENSIBLE = (
     "training.validation.keep_best",
 )
 """Settings of how long a run goes on and what is noted of it. Changing them makes no other run of it."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that the coming updates depend on, apart from recipe and text.
+
+    Attributes:
+        progress: the counters and figures of the parts of the trainer, by name.
+        text: hash of each training text, by the setting that names it.
+        kind: optimizer, as in the recipe.
+        weights: parameters by name.
+        average: their moving average; empty without one.
+        optimizer: the optimizer's tensors per parameter, as `INDEX.NAME`.
+        generators: state of the random number generator of each device type.
+        threads: number of CPU threads; None if unknown.
+        processes: number of processes that train together.
+        scaler: scale of the loss in fp16, and since when.
+        arithmetic: implementation that computed the updates (`nmt.fast.arithmetic`); None if unknown.
+    """
+
+    progress: dict[str, Any]
+    text: Mapping[str, str]
+    kind: str
+    weights: Tensors
+    average: Tensors
+    optimizer: Tensors
+    generators: Tensors
+    threads: int | None = None
+    arithmetic: str | None = None
+    processes: int = 1
+    scaler: Mapping[str, float] = field(default_factory=dict)
+
+
+_GROUPS = ("weights", "average", "optimizer", "generators")
+
+
+def save_state(run: Path, state: State) -> None:
+    """Write the state of a run atomically. Raises DataError, and leaves the previous state, if it cannot be written."""
+    numbers = {name: value for name, value in vars(state).items() if name not in _GROUPS}
+    tensors = {f"{group}.{name}": value for group in _GROUPS for name, value in getattr(state, group).items()}
+    tensors[_NUMBERS] = torch.tensor(list(json.dumps(numbers).encode()), dtype=torch.uint8)
+    save_tensors(tensors, run / STATE)
+
+
+def load_state(run: Path) -> State:
+    """Read the state of a run. Raises DataError if there is none or it is damaged."""
+    if not has_state(run):
+        raise DataError(f"{run} holds no {STATE} of an unfinished or finished training run.")
+    tensors = load_tensors(run / STATE)
+    try:
+        numbers = parse_json(bytes(tensors.pop(_NUMBERS).tolist()))
+        groups: dict[str, Any] = {group: {} for group in _GROUPS}
+        for full_name, value in tensors.items():
+            group, _, name = full_name.partition(".")
+            groups[group][name] = value
+        return State(**{**numbers, "progress": dict(numbers["progress"])}, **groups)
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{run / STATE} is damaged: {error}.") from None
+
+
+def has_state(run: Path) -> bool:
+    """Whether the run has begun to train."""
+    return (run / STATE).is_file()
 
 
 def lock_folder(folder: Path) -> AbstractContextManager[None]:
@@ -57,7 +134,7 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
             raise DataError(f"{folder} holds a model, but no state of a training to go on from: choose another --out.")
         remove_unfinished(folder)
         return None
-    check_folder(folder, list(_DESCRIPTION))
+    check_folder(folder, [RECIPE, SOURCE, TARGET])
     keys = [key for key in changed_keys(recipe, folder / RECIPE) if key not in _EXTENSIBLE]
     if keys and not force:
         raise UsageError(
@@ -66,16 +143,6 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
     remove_unfinished(folder)
     remove_unfinished(folder / BEST)
     return load_state(folder)
-
-
-def check_text(state: State, text: TrainingText, folder: Path) -> None:
-    """Raise DataError if the run was trained on another text."""
-    changed = sorted({name for name, _ in text.fingerprints.items() ^ state.text.items()})
-    if changed:
-        raise DataError(
-            f"What {' and '.join(changed)} name has changed since the run in {folder} was trained on it: "
-            "bring it back, or add --force."
-        )
 
 
 def check_weights(state: State, weights: Tensors, folder: Path) -> None:

@@ -2,27 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
 import torch
 
-from nmt.alignment.corpus_links import TokenLinks, splits_of
+from nmt.alignment.corpus_links import TokenLinks, WordLinks, load_links, splits_of
 from nmt.bundle.folder import SOURCE, TARGET, Bundle
+from nmt.data.augmentation import rare_words
+from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus, encode_corpus
+from nmt.data.locators import load_text, load_training_corpus
+from nmt.data.rules import text_rules
+from nmt.errors import DataError
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.model.interface import ModelBuilder
 from nmt.recipe import Recipe
 from nmt.runtime.device import Precision, check_precision, choose_precision
 from nmt.runtime.progress import with_progress
 from nmt.text.subwords import Subwords
-from nmt.training.checkpoint import State
-from nmt.training.folder import check_text, open_folder
+from nmt.training.folder import State, open_folder
 from nmt.training.parallel import Ranks
 from nmt.training.pretrained import load_pretrained
-from nmt.training.text import TrainingText
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """The training corpus and the validation corpus, and what the recipe needs besides.
+
+    Attributes:
+        train: the training corpus.
+        valid: the validation corpus.
+        links: of guided alignment.
+        rare_words: of the source, to be copied.
+    """
+
+    train: ParallelCorpus
+    valid: ParallelCorpus
+    links: WordLinks | None = None
+    rare_words: Sequence[str] = ()
+
+    @classmethod
+    def load(cls, recipe: Recipe) -> TrainingText:
+        """Load the text of a recipe.
+
+        Raises:
+            DataError: the text cannot be used. The message names file and line.
+            UsageError: a filter does not know one of the languages, or needs a package that is not installed.
+        """
+        data = recipe.data
+        for languages in data.directions:  # before minutes are spent on subwords
+            text_rules(data.filters, languages)
+        train, valid = load_training_corpus(data), load_text(data, data.valid)
+        guided = recipe.training.guided_alignment
+        return cls(
+            train,
+            valid,
+            None if guided is None else load_links(guided.links, train, source=data.source),
+            rare_words(train.untagged.source) if data.copying else (),
+        )
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """A hash of each text, by the setting that names it."""
+        hashes = {"data.train": self.train.fingerprint, "data.valid": self.valid.fingerprint}
+        return hashes if self.links is None else {**hashes, "training.guided_alignment.links": self.links.fingerprint}
+
+    def subwords(self, recipe: Recipe) -> tuple[Subwords, Subwords]:
+        """The subword models of source and target: those that the recipe names, or new ones trained on the text of an epoch."""
+        config = recipe.subwords
+        if config.source_model and config.target_model:
+            return Subwords.load(config.source_model), Subwords.load(config.target_model)
+
+        train = partial(
+            Subwords.train, kind=config.kind, size=config.size, byte_fallback=config.byte_fallback, seed=recipe.seed
+        )
+        source, target = self.train.untagged.source, self.train.untagged.target
+        tags = list(dict.fromkeys(chain.from_iterable(self.train.tags)))
+        if config.joint:
+            joint = train(chain(source, target), tags=tags)
+            return joint, joint
+        return train(source, tags=tags), train(target)
 
 
 @dataclass(frozen=True)
@@ -80,9 +144,13 @@ def prepare(
 
     def subwords() -> tuple[Subwords, Subwords]:
         if state is None:
-            return text.subwords(recipe) if pretrained is None else pretrained.subwords(recipe, text)
-        if not force:
-            check_text(state, text, folder)
+            return (pretrained and pretrained.subwords(recipe)) or text.subwords(recipe)
+        changed = sorted({name for name, _ in text.fingerprints.items() ^ state.text.items()})
+        if changed and not force:
+            raise DataError(
+                f"What {' and '.join(changed)} name has changed since the run in {folder} was trained on it: "
+                "bring it back, or add --force."
+            )
         return Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET)
 
     bundle = Bundle.fresh(recipe, *ranks.from_first(subwords), build_model)

@@ -14,7 +14,6 @@ from nmt.recipe import PretrainedConfig, Recipe
 from nmt.runtime.cache import expand_home
 from nmt.runtime.wording import counted
 from nmt.text.subwords import Subwords
-from nmt.training.text import TrainingText
 
 _SOURCE = frozenset({"source_embedding.weight"})
 _TARGET = frozenset({"target_embedding.weight", "output.weight", "output.bias"})
@@ -28,13 +27,13 @@ class Pretrained:
     config: PretrainedConfig
     bundle: Bundle
 
-    def subwords(self, recipe: Recipe, text: TrainingText) -> tuple[Subwords, Subwords]:
-        """The subword models of the new model.
+    def subwords(self, recipe: Recipe) -> tuple[Subwords, Subwords] | None:
+        """The subword models of the new model; None if they are learned from its text.
 
         Raises DataError if the model has two, but the recipe needs one for both languages.
         """
         if self.config.subwords == "new":
-            return text.subwords(recipe)
+            return None
         source, target = self.bundle.source, self.bundle.target
         if recipe.model.tie == "all" and source.fingerprint != target.fingerprint:
             raise DataError(

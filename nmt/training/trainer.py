@@ -28,10 +28,9 @@ from nmt.runtime.wording import counted
 from nmt.training.advice import Symptoms, TrainingSize, advise, text_warnings
 from nmt.training.auto import load_recipe
 from nmt.training.best import BestCheckpoints, Rank
-from nmt.training.checkpoint import State, has_state, save_state
 from nmt.training.data_file import DataDescription, TextDescription
 from nmt.training.epoch import Epoch, ahead, plan_epoch
-from nmt.training.folder import check_weights, lock_folder
+from nmt.training.folder import State, check_weights, has_state, lock_folder, save_state
 from nmt.training.log import Log, Meter
 from nmt.training.losses import MAX_BAD_UPDATES, BadUpdate, Diverged, LossStats, OutOfMemory, PendingStats
 from nmt.training.optim import Clock, use_weights

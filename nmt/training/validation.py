@@ -23,7 +23,7 @@ from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import MetricScore
 from nmt.fast import accelerate
-from nmt.recipe import DecodingConfig, ValidationConfig, change_decoding
+from nmt.recipe import ValidationConfig, change_decoding
 from nmt.runtime.device import Precision, autocast
 from nmt.runtime.wording import counted
 from nmt.training.best import Rank
@@ -134,8 +134,7 @@ class Validator:
             raise Diverged(f"the loss of the validation text is {loss:.3g} nats per token")
         scores: dict[str, MetricScore] = {}
         if self.translation_metrics:
-            decoding = self._decoding({"beam_size": self.settings.validation.beam_size})
-            scores = self._scored(text, self._translations(text.text, decoding))
+            scores, _ = self._translate(text, {"beam_size": self.settings.validation.beam_size})
         figures = {name: score.score for name, score in scores.items()}
         signatures = {name: score.signature for name, score in scores.items()}
         return {"loss": loss, "perplexity": math.exp(loss), **figures, **({"signatures": signatures} if scores else {})}
@@ -168,48 +167,36 @@ class Validator:
     def search_outcome(self, settings: Mapping[str, float]) -> Outcome:
         """What came of translating with some decoding settings changed: the first metric of translations, and their length.
 
-        Of a long text only every n-th line is translated, `MAX_SEARCH_LINES` in all.
+        Of a long text only every n-th line is translated, `MAX_SEARCH_LINES` in all. Of several texts it is the mean.
         """
         every = math.ceil(sum(len(text.text) for text in self.texts) / MAX_SEARCH_LINES)
-        decoding = self._decoding(settings)
-        translations = [self._translations(text.text, decoding, every) for text in self.texts]
-        metric = self.translation_metrics[0]
-        pairs = zip(self.texts, translations, strict=True)
-        score = fmean(self._scored(text, translated, every)[metric].score for text, translated in pairs)
-        references = (text.text.target[::every] for text in self.texts)
-        lengths = (sum(map(len, chain.from_iterable(texts))) for texts in (translations, references))
-        return Outcome(score, next(lengths) / max(next(lengths), 1))
-
-    def _decoding(self, settings: Mapping[str, float]) -> DecodingConfig:
-        return change_decoding(self.bundle.recipe.decoding, settings, "Validation")
+        scores, lengths = zip(*(self._translate(text, settings, every) for text in self.texts), strict=True)
+        return Outcome(fmean(score[self.translation_metrics[0]].score for score in scores), fmean(lengths))
 
     @property
     def translation_metrics(self) -> list[str]:
         """The metrics of the recipe that compare translations."""
         return [name for name in compared_metrics(self.settings.validation) if name != "perplexity"]
 
-    def _scored(self, text: _Text, translations: list[str], every: int = 1) -> dict[str, MetricScore]:
-        """The metrics of the translations of every n-th line."""
-        references = list(text.text.target[::every])
-        return {
+    def _translate(
+        self, text: _Text, settings: Mapping[str, float], every: int = 1
+    ) -> tuple[dict[str, MetricScore], float]:
+        """The metrics of the translations of every n-th line, and their characters by those of the references."""
+        models = PackedModels.of(self.bundle, precision=self.precision)
+        models = replace(models, reported_characters=self._reported_characters)
+        decoding = change_decoding(self.bundle.recipe.decoding, settings, "Validation")
+        translator = Translator(models, decoding=decoding, alignments=False, to=text.text.languages[1])
+        sources, references = text.text.untagged.source, list(text.text.target[::every])
+        share = self.ranks.share(range(0, len(sources), every))
+        of_rank = [translation.text for translation in translator.stream(sources[line] for line in share)]
+        translations = [""] * len(references)
+        for rank, texts in enumerate(self.ranks.gather(of_rank)):
+            translations[rank :: self.ranks.count] = texts
+        scores = {
             name: metrics.score(translations, references, name, tokenize=text.tokenizer)
             for name in self.translation_metrics
         }
-
-    def _translations(self, text: ParallelCorpus, decoding: DecodingConfig, every: int = 1) -> list[str]:
-        """The translations of every n-th line."""
-        bundle = self.bundle
-        models = replace(
-            PackedModels.of(bundle, precision=self.precision), reported_characters=self._reported_characters
-        )
-        translator = Translator(models, decoding=decoding, alignments=False, to=text.languages[1])
-        lines, sources = range(0, len(text), every), text.untagged.source
-        share = self.ranks.share(lines)
-        of_rank = [translation.text for translation in translator.stream(sources[line] for line in share)]
-        translations = [""] * len(lines)
-        for rank, texts in enumerate(self.ranks.gather(of_rank)):
-            translations[rank :: self.ranks.count] = texts
-        return translations
+        return scores, sum(map(len, translations)) / max(sum(map(len, references)), 1)
 
 
 def _mean(records: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

@@ -5,8 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from nmt.training.checkpoint import STATE, load_state
-from nmt.training.folder import LOCK
+from nmt.training.folder import LOCK, STATE, load_state
 from nmt.training.log import METRICS
 
 

@@ -22,7 +22,7 @@ from nmt.training.advice import (
     duplicates_warning,
     overlap_warning,
 )
-from nmt.training.text import TrainingText
+from nmt.training.preparation import TrainingText
 from nmt.training.trainer import train
 from tests.training.toy import recipe, write_reversal
 

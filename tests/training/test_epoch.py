@@ -10,7 +10,7 @@ import pytest
 
 from nmt.data.encoded import EncodedPairs, encode_corpus
 from nmt.training.epoch import DEPTH, ahead, plan_epoch
-from nmt.training.text import TrainingText
+from nmt.training.preparation import TrainingText
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 

@@ -15,7 +15,7 @@ import torch
 from nmt.bundle.folder import WEIGHTS, Bundle
 from nmt.errors import DataError
 from nmt.recipe import Recipe
-from nmt.training.checkpoint import has_state, load_state
+from nmt.training.folder import has_state, load_state
 from nmt.training.trainer import train
 from tests.training.runs import outcome
 from tests.training.toy import recipe as toy_recipe

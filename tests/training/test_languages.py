@@ -11,7 +11,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
 from nmt.recipe import Recipe
 from nmt.training.log import read_validations
-from nmt.training.text import TrainingText
+from nmt.training.preparation import TrainingText
 from nmt.training.trainer import train
 from tests.commands import good
 from tests.commands import nmt as command

@@ -13,7 +13,7 @@ from nmt.data.mixture import split_tags_warning
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe
 from nmt.training.epoch import plan_epoch
-from nmt.training.text import TrainingText
+from nmt.training.preparation import TrainingText
 from nmt.training.trainer import train
 from tests.training.runs import outcome
 from tests.training.toy import recipe as toy_recipe

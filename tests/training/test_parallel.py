@@ -23,7 +23,7 @@ from torch import Tensor, distributed
 from nmt.bundle.folder import Bundle, load_tensors
 from nmt.errors import DataError, UsageError
 from nmt.recipe import Recipe, dump_recipe, parse_recipe
-from nmt.training.checkpoint import STATE, load_state
+from nmt.training.folder import STATE, load_state
 from nmt.training.optim import Clock
 from nmt.training.parallel import Ranks, device_of_rank, goes_on_by_itself
 from nmt.training.trainer import train

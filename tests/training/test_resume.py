@@ -20,11 +20,10 @@ from nmt.model.interface import ModelOutput
 from nmt.model.recurrent import RecurrentModel
 from nmt.recipe import Recipe, dump_recipe
 from nmt.training import best, trainer
-from nmt.training.checkpoint import STATE, load_state
-from nmt.training.folder import LOCK, lock_folder
+from nmt.training.folder import LOCK, STATE, load_state, lock_folder
 from nmt.training.losses import PendingStats
 from nmt.training.optim import Clock
-from nmt.training.text import TrainingText
+from nmt.training.preparation import TrainingText
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import PreparedGroup, TrainStep
 from nmt.training.validation import Validator

@@ -10,8 +10,7 @@ from nmt.data.locators import load_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
 from nmt.training.best import average_run, save_last
-from nmt.training.checkpoint import STATE, State, load_state
-from nmt.training.folder import LOCK
+from nmt.training.folder import LOCK, STATE, State, load_state
 from nmt.training.log import read_validations
 from nmt.training.losses import PendingStats
 from nmt.training.optim import Clock

@@ -13,9 +13,9 @@ from nmt.bundle.folder import Bundle
 from nmt.errors import DataError
 from nmt.recipe import Recipe
 from nmt.training import validation
-from nmt.training.checkpoint import load_state
+from nmt.training.folder import load_state
 from nmt.training.log import read_validations
-from nmt.training.text import TrainingText
+from nmt.training.preparation import TrainingText
 from nmt.training.trainer import train
 from nmt.training.validation import Validator
 from tests.training import toy

@@ -11,7 +11,7 @@ from nmt.data.encoded import EncodedCorpus, encode_corpus
 from nmt.recipe import Recipe, parse_recipe
 from nmt.runtime.device import Precision
 from nmt.training.parallel import ALONE, Ranks
-from nmt.training.text import TrainingText
+from nmt.training.preparation import TrainingText
 from nmt.training.trainer import train
 from nmt.training.update import TrainStep
 

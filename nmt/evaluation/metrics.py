@@ -6,7 +6,6 @@ sacreBLEU is imported on first use, so importing this module is cheap.
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -16,6 +15,7 @@ from unicodedata import is_normalized
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.randomization import randomization_test
 from nmt.runtime.wording import counted, in_columns
+from nmt.text.languages import base_language
 from nmt.text.scripts import lacks_spaces
 
 if TYPE_CHECKING:
@@ -26,13 +26,8 @@ METRICS = ("bleu", "chrf", "ter")
 VALIDATION_SCORES = {"bleu": "BLEU", "chrf": "chrF"}
 """Metrics of validation that compare translations, with their display names."""
 
-_LANGUAGES = {
-    **dict.fromkeys(("zh", "zho", "chi", "cmn", "yue"), "zh"),
-    **dict.fromkeys(("ja", "jpn"), "ja"),
-    **dict.fromkeys(("ko", "kor"), "ko"),
-}
-"""Language codes for which sacreBLEU has a tokenizer, and its name for the language."""
-_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+_TOKENIZERS = {"zh": "zh", "yue": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+"""Tokenizers of sacreBLEU for single languages."""
 _SPLIT_ON_SPACES = ("13a", "intl", "none")
 _LONGEST_NGRAM = 4
 """Of BLEU."""
@@ -102,7 +97,7 @@ def choose_tokenizer(language: str | None, tokenize: str | None = None) -> str:
     """
     if tokenize is not None:
         return tokenize
-    tokenizer = _TOKENIZERS.get(_code(language))
+    tokenizer = _TOKENIZERS.get(base_language(language or ""))
     if tokenizer is None:
         return "13a"
     try:
@@ -324,7 +319,7 @@ def _metric(
         case "chrf":
             return _with_float_scores(CHRF(lowercase=lowercase))
         case "ter":
-            asian = _code(language) in ("zh", "ja")
+            asian = base_language(language or "") in ("zh", "yue", "ja")
             return _with_float_scores(TER(normalized=asian, asian_support=asian))
         case _:
             raise UsageError(f"There is no metric '{name}'; choose from {', '.join(METRICS)}.")
@@ -341,12 +336,6 @@ def _bleu(tokenizer: str, *, lowercase: bool, quiet: bool) -> Metric:
         extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tokenizer)
         remedy = f'pip install "sacrebleu[{extra}]"' if extra else " ".join(str(error).split())
         raise UsageError(f"The tokenizer {tokenizer} cannot be used here: {remedy}.") from None
-
-
-def _code(language: str | None) -> str:
-    """sacreBLEU's code of a language, ignoring script and country."""
-    code = re.split("[-_]", language or "")[0].lower()
-    return _LANGUAGES.get(code, code)
 
 
 def _with_float_scores(metric: Metric) -> Metric:

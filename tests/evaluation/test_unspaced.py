@@ -30,7 +30,7 @@ def test_the_tokenizer_is_that_which_sacrebleu_takes_for_the_language(monkeypatc
     monkeypatch.setattr(metrics, "check_tokenizer", lambda _: None)  # as if MeCab were installed
     languages = {
         "13a": (None, "de", "src", "th"),
-        "zh": ("zh", "zh-CN", "zho_Hans", "ZH_tw"),
+        "zh": ("zh", "zh-CN", "zho_Hans", "ZH_tw", "yue_Hant"),
         "ja-mecab": ("ja", "jpn_Jpan"),
         "ko-mecab": ("ko", "kor"),
     }

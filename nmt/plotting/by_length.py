@@ -57,7 +57,7 @@ def plot_by_length(
         raise DataError("There are no lines or no buckets: there is nothing to draw.")
     names = [label(line.name) for line in lines]
     with house_style(choose_families(names)):
-        save(_draw(lines, names, buckets, counts), output, dpi=dpi)
+        save([_draw(lines, names, buckets, counts)], output, dpi=dpi)
 
 
 def _draw(lines: Sequence[ScoreLine], names: Sequence[str], buckets: Sequence[str], counts: Sequence[int]) -> Figure:

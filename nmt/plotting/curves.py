@@ -77,7 +77,7 @@ def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -
     if not (curves.train or curves.valid or curves.scores):
         raise DataError(f"{metrics_path} holds no training or validation figures yet: there is nothing to draw.")
     with house_style([BASE]):
-        save(_draw(curves), output, dpi=dpi)
+        save([_draw(curves)], output, dpi=dpi)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ from nmt.plotting.style import (
     house_style,
     render,
     save,
-    save_pages,
 )
 from nmt.runtime.arguments import as_path, described
 from nmt.runtime.wording import counted
@@ -162,9 +161,8 @@ def plot_alignment(
     ]
     output = None if path is None else as_path(path, "The picture")
     font_file = None if font is None else as_path(font, "The font")
-    kind = "png" if output is None else file_format(output)
-    with _figures([page], style, font_file, weights) as [figure]:
-        return render(figure, kind, dpi=dpi) if output is None else save(figure, output, dpi=dpi)
+    with _figures([page], style, font_file, weights) as figures:
+        return render(figures, "png", dpi=dpi) if output is None else save(figures, output, dpi=dpi)
 
 
 def plot_heatmaps(
@@ -191,10 +189,7 @@ def plot_heatmaps(
     if len(pages) > 1 and kind != "pdf":
         raise UsageError(f"A .{kind} has one page, but there are {len(pages)}: write a .pdf.")
     with _figures(pages, style, font, weights) as figures:
-        if len(pages) > 1:
-            save_pages(figures, path, dpi=dpi)
-        else:
-            save(next(figures), path, dpi=dpi)
+        save(figures, path, dpi=dpi)
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def plot_importances(
     else:
         families = choose_families([*map(label, listed[0].source + listed[0].target)])
         with house_style(families):
-            save(_draw(listed[0], families), output, dpi=dpi)
+            save([_draw(listed[0], families)], output, dpi=dpi)
 
 
 # --- bars ---------------------------------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ import io
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from matplotlib import style
 from matplotlib.axes import Axes
@@ -102,34 +102,26 @@ class Drawing:
         return self.content.decode() if self.kind == "svg" else None
 
 
-def render(figure: Figure, kind: str, *, dpi: float) -> Drawing:
-    """Draw the figure in a format; call it within `house_style`. Raises UsageError for a resolution out of range."""
-    _check_resolution(figure, kind, dpi)
+def render(figures: Iterable[Figure], kind: str, *, dpi: float) -> Drawing:
+    """Draw a figure in a format, or several as pages of a PDF; call it within `house_style`.
+
+    Raises:
+        UsageError: the resolution makes a picture too large or too small.
+    """
     picture = io.BytesIO()
-    figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    pages: Any = PdfPages(picture, metadata=_METADATA[kind]) if kind == "pdf" else nullcontext(picture)
+    with pages as output:
+        for figure in figures:
+            side = max(figure.get_tightbbox().size) * dpi
+            if not 10 <= dpi <= 2400 or (kind == "png" and side > _LARGEST_SIDE):
+                limits = f"choose 10 to 2400 dots per inch and at most {_LARGEST_SIDE:,} pixels"
+                raise UsageError(f"A picture with {dpi:g} dots per inch would be {side:,.0f} pixels long: {limits}.")
+            figure.savefig(output, format=kind, dpi=dpi, metadata=_METADATA[kind])
     return Drawing(kind, picture.getvalue())
 
 
-def save(figure: Figure, path: Path, *, dpi: float) -> Drawing:
-    """Write the figure in the format of the suffix; call it within `house_style`. Raises as `render` and `Drawing.save` do."""
-    picture = render(figure, file_format(path), dpi=dpi)
+def save(figures: Iterable[Figure], path: Path, *, dpi: float) -> Drawing:
+    """Write figures in the format of the suffix; call it within `house_style`. Raises as `render` and `Drawing.save` do."""
+    picture = render(figures, file_format(path), dpi=dpi)
     picture.save(path)
     return picture
-
-
-def save_pages(figures: Iterable[Figure], path: Path, *, dpi: float) -> None:
-    """Write a PDF with one page per figure, of the figure's size. Raises as `save` does."""
-    picture = io.BytesIO()
-    with PdfPages(picture, metadata=_METADATA["pdf"]) as pages:
-        for figure in figures:
-            _check_resolution(figure, "pdf", dpi)
-            pages.savefig(figure, dpi=dpi)
-    write_content(path, picture.getvalue())
-
-
-def _check_resolution(figure: Figure, kind: str, dpi: float) -> None:
-    """Raise UsageError if the resolution makes the picture too large or too small."""
-    side = max(figure.get_tightbbox().size) * dpi
-    if not 10 <= dpi <= 2400 or (kind == "png" and side > _LARGEST_SIDE):
-        limits = f"choose 10 to 2400 dots per inch and at most {_LARGEST_SIDE:,} pixels"
-        raise UsageError(f"A picture with {dpi:g} dots per inch would be {side:,.0f} pixels long: {limits}.")

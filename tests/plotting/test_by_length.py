@@ -15,7 +15,7 @@ from nmt.plotting.by_length import ScoreLine, plot_by_length
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures that the test draws, in place of files."""
     figures: list[Figure] = []
-    monkeypatch.setattr(by_length, "save", lambda figure, output, *, dpi: figures.append(figure))
+    monkeypatch.setattr(by_length, "save", lambda drawn, output, *, dpi: figures.extend(drawn))
     return figures
 
 

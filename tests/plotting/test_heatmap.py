@@ -174,7 +174,7 @@ def test_the_resolution_is_what_was_asked_for(tmp_path: Path) -> None:
 
 def test_panels_do_not_touch_each_other_or_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     figures: list[Figure] = []
-    monkeypatch.setattr(heatmap, "render", lambda figure, kind, dpi: figures.append(figure))
+    monkeypatch.setattr(heatmap, "render", lambda drawn, kind, dpi: figures.extend(drawn))
     wide, long = random_alignment(SOURCE * 2), random_alignment((COMPOUND, "b"), (COMPOUND, "y"))
     title = "a title that is a good deal longer than its matrix"
     plot_alignment([wide, long, long, wide], title=["", title, title, ""])

@@ -1,4 +1,4 @@
-"""Greedy search, beam search and sampling with options as keywords."""
+"""Beam search with options as keywords."""
 
 from __future__ import annotations
 
@@ -23,15 +23,3 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The hypotheses that a search finds."""
     return kind(SearchOptions(**options)).run(step, state, memory, max_lengths, source_mask=source_mask)
-
-
-def greedy(*start: Any, **options: Any) -> list[Hypothesis]:
-    """The hypotheses of a beam of one."""
-    return [best for [best] in beam_search(*start, **options)]
-
-
-def sample(
-    step: StepFunction, state: Selectable, memory: Selectable, *, max_lengths: Tensor, uniform: Tensor, **options: Any
-) -> list[list[Hypothesis]]:
-    """Samples by these numbers."""
-    return Search(SearchOptions(**options)).sample(step, state, memory, max_lengths, uniform=uniform)

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from nmt.errors import UsageError
 from nmt.fast.search import FastSearch
-from nmt.search import Hypothesis, Search
+from nmt.search import Hypothesis, Search, SearchOptions
 from tests.readbacks import ReadBacks
-from tests.search.searching import beam_search, greedy, sample
+from tests.search.searching import beam_search
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 HISTORIES = 97
@@ -97,12 +97,13 @@ class Table:
         return beam_search(self.step, *self.start(), max_lengths=torch.tensor(lengths, dtype=torch.long), **options)
 
     def greedy(self, *, lengths: Sequence[int], **options: Any) -> list[Hypothesis]:
-        return greedy(self.step, *self.start(), max_lengths=torch.tensor(lengths, dtype=torch.long), **options)
+        """The hypotheses of a beam of one."""
+        return [best for [best] in self.beam(lengths=lengths, **options)]
 
     def sample(self, uniform: Tensor, *, lengths: Sequence[int], **options: Any) -> list[list[Hypothesis]]:
-        return sample(
-            self.step, *self.start(), uniform=uniform, max_lengths=torch.tensor(lengths, dtype=torch.long), **options
-        )
+        """Samples by these numbers."""
+        search, max_lengths = Search(SearchOptions(**options)), torch.tensor(lengths, dtype=torch.long)
+        return search.sample(self.step, *self.start(), max_lengths, uniform=uniform)
 
     def only(self, sentence: int) -> Table:
         return Table(self.log_probs[sentence : sentence + 1], self.weights[sentence : sentence + 1])
@@ -204,13 +205,8 @@ def test_a_beam_as_wide_as_the_space_is_brute_force(alpha: float, beta: float, i
     for seed in range(4):
         table = Table.random(seed, batch=4, impossible=impossible)
         lengths = [4, 1, 3, 4]
-        results = table.beam(
-            beam_size=4**4,
-            lengths=lengths,
-            length_penalty=alpha,
-            coverage_penalty=beta,
-            n_best=6,
-        )
+        penalties = {"length_penalty": alpha, "coverage_penalty": beta}
+        results = table.beam(beam_size=4**4, n_best=6, lengths=lengths, **penalties)
         for sentence, length in enumerate(lengths):
             expected = brute_force(table, sentence, length, alpha, beta)[:6]
             check_same(results[sentence], expected or [(-math.inf, ())])
@@ -259,18 +255,6 @@ def test_what_is_pruned_costs_nothing() -> None:
     assert max(batches[0.0]) == 16
 
 
-def test_greedy_takes_the_most_probable_token_each_time() -> None:
-    table = Table.random(0, batch=5, size=9)
-    for sentence, result in enumerate(table.greedy(lengths=[20] * 5)):
-        produced = (*result.ids, EOS) if result.finished else result.ids
-        history = 0
-        for fed, token in zip((BOS, *produced), produced, strict=False):
-            history = (history * 31 + fed + 1) % HISTORIES
-            allowed = table.log_probs[sentence, history].clone()
-            allowed[[PAD, BOS]] = -math.inf
-            assert token == allowed.argmax()
-
-
 @pytest.mark.parametrize("size", [1, 4])
 def test_companions_change_nothing(size: int) -> None:
     table = Table.random(3, batch=20)
@@ -297,15 +281,6 @@ def test_a_hypothesis_carries_what_happened_along_its_path() -> None:
             assert hypothesis.token_log_probs == pytest.approx(log_probs)
             assert hypothesis.log_probability == pytest.approx(sum(log_probs), abs=1e-5)
             torch.testing.assert_close(hypothesis.alignment, rows)
-
-
-def test_more_hypotheses_do_not_change_the_best() -> None:
-    table = Table.random(5, batch=10)
-    lengths = [15] * 10
-    one = table.beam(beam_size=5, lengths=lengths)
-    five = table.beam(beam_size=5, n_best=5, lengths=lengths)
-    for few, many in zip(one, five, strict=True):
-        check_equal(few[0], many[0])
 
 
 def chain(*rows: dict[int, float], size: int = 6) -> Table:
@@ -346,15 +321,6 @@ def test_the_maximum_length_counts_the_end_mark_and_cuts_what_has_not_ended() ->
     # With room for the improbable ends in the beam, something finishes, and then what was cut does not count.
     (hypotheses,) = table.beam(beam_size=3, n_best=3, lengths=[2])
     assert [(item.ids, item.finished) for item in hypotheses] == [((4,), True), ((), True)]
-
-
-def test_length_penalty_decides_between_short_and_long() -> None:
-    table = chain({EOS: 0.5, 4: 0.5}, {4: 0.8, EOS: 0.2}, {4: 0.8, EOS: 0.2}, {EOS: 1.0})
-    best = {}
-    for alpha in (0.0, 3.0):
-        (hypotheses,) = table.beam(beam_size=4, lengths=[6], length_penalty=alpha)
-        best[alpha] = hypotheses[0].ids
-    assert best == {0.0: (), 3.0: (4, 4, 4)}
 
 
 def test_coverage_penalty_prefers_what_has_read_all_of_the_source() -> None:
@@ -398,35 +364,13 @@ def test_nothing_possible_gives_an_empty_hypothesis_and_never_nan() -> None:
         assert len(hypotheses) == 3
 
 
-def test_of_equal_tokens_the_lowest_comes_first() -> None:
-    table = chain({4: 0.25, 7: 0.25, 6: 0.25, 5: 0.25}, {EOS: 1.0}, size=8)
-    lengths = [3]
-    assert table.greedy(lengths=lengths)[0].ids == (4,)
-    (hypotheses,) = table.beam(beam_size=4, n_best=4, lengths=lengths)
-    assert [hypothesis.ids for hypothesis in hypotheses] == [(4,), (5,), (6,), (7,)]
-
-
-def test_search_stops_when_nothing_better_can_come() -> None:
-    table = chain({EOS: 0.9, 4: 0.1}, {4: 0.9, EOS: 0.1})
-    lengths = [1000]
-    table.beam(beam_size=2, lengths=lengths, length_penalty=0.0)
-    assert len(table.batches) == 1
-
-
-def test_finished_sentences_leave_the_batch() -> None:
-    table = Table.random(8, batch=16)
-    table.greedy(lengths=range(1, 17))
-    assert table.batches == sorted(table.batches, reverse=True)
-    assert table.batches[0] == 16
-    assert table.batches[-1] <= 4
-
-
-def test_the_memory_of_finished_sentences_is_dropped_once_half_of_the_hypotheses_are_gone() -> None:
+def test_finished_sentences_leave_the_batch_and_their_memory_once_half_of_the_hypotheses_are_gone() -> None:
     table = Table.random(8, batch=16, size=20)
     table.beam(beam_size=3, lengths=range(1, 17))
     assert table.memories == sorted(table.memories, reverse=True)
-    assert table.memories[0] == 16
+    assert (table.memories[0], table.batches[0]) == (16, 16)
     assert table.memories[-1] <= 4
+    assert table.batches[-1] <= 3 * table.memories[-1]
     assert len(set(table.memories)) <= 1 + math.log2(16 * 3)
 
 
@@ -481,12 +425,8 @@ def test_looking_less_often_at_what_has_ended_changes_nothing(check_every: int, 
     for seed in range(3):
         table = Table.random(seed, batch=7, size=9, impossible=impossible)
         settings: dict[str, Any] = {"coverage_penalty": 0.2 * seed, "length_penalty": 0.7, "lengths": range(3, 24, 3)}
-        beam: dict[str, Any] = {
-            "beam_size": 4,
-            "n_best": 3,
-            "horizon": [None, 2, 4][seed],
-            "prune": [None, 3.0, None][seed],
-        }
+        horizon, prune = [(None, None), (2, 3.0), (4, None)][seed]
+        beam: dict[str, Any] = {"beam_size": 4, "n_best": 3, "horizon": horizon, "prune": prune}
         searches: list[Callable[..., list[list[Hypothesis]]]] = [
             partial(table.beam, **beam),
             table.beam,
@@ -546,9 +486,8 @@ def test_samples_are_as_frequent_as_the_distribution_says(
         return Result(torch.from_numpy(transitions).float()[tokens].log(), torch.ones(len(tokens), 1), state)
 
     many, nothing = 6000, torch.zeros(1, dtype=torch.long)
-    [samples] = sample(
-        step, State(nothing), Sentences(nothing), uniform=numbers(1, many, 2), max_lengths=torch.tensor([2]), **options
-    )
+    start = step, State(nothing), Sentences(nothing), torch.tensor([2])
+    [samples] = Search(SearchOptions(**options)).sample(*start, uniform=numbers(1, many, 2))
     counts = Counter((*item.ids, EOS) if item.finished else item.ids for item in samples)
     adapted = share(transitions) / share(transitions).sum(axis=1, keepdims=True)
     exact = {
@@ -601,17 +540,6 @@ def reference_sample(
     return tokens
 
 
-def test_sampling_from_one_token_is_greedy() -> None:
-    table = Table.random(10, batch=8)
-    lengths = [10] * 8
-    for [one], other in zip(
-        table.sample(numbers(8, 1, 10), lengths=lengths, top_k=1),
-        table.greedy(lengths=lengths),
-        strict=True,
-    ):
-        check_equal(one, other)
-
-
 def test_the_largest_number_draws_what_is_possible() -> None:
     """Rounding must not lead beyond the last token that has a probability."""
     table = chain({4: 0.3, 5: 0.7}, {4: 0.9, EOS: 0.1})
@@ -627,7 +555,7 @@ def test_no_sentences_give_no_hypotheses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "message"),
     [
         ({"beam_size": 0}, "beam_size must be at least 1, but is 0."),
         ({"n_best": 3}, "n_best must be between 1 and beam_size, which is 2, but is 3."),
@@ -636,24 +564,13 @@ def test_no_sentences_give_no_hypotheses() -> None:
         ({"length_penalty": -0.5}, "length_penalty must be at least 0, but is -0.5."),
         ({"coverage_penalty": math.nan}, "coverage_penalty must be at least 0, but is nan."),
         ({"lengths": [3, 0]}, "max_lengths must be at least 1 everywhere, but holds 0."),
-    ],
-)
-def test_impossible_settings_are_refused_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
-    table = Table.random(0, batch=2)
-    arguments: dict[str, Any] = {"beam_size": 2, "lengths": [3, 3]} | options
-    with pytest.raises(UsageError, match=sentence):
-        table.beam(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
         ({"temperature": 0.0}, "temperature must be above 0, but is 0.0."),
         ({"top_k": 0}, "top_k must be at least 1, but is 0."),
         ({"uniform": torch.zeros(2, 1, 2)}, "uniform must hold a number for each of 3 steps, but has 2."),
     ],
 )
-def test_impossible_sampling_is_refused_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
+def test_impossible_settings_are_refused(options: dict[str, Any], message: str) -> None:
     table = Table.random(0, batch=2)
-    with pytest.raises(UsageError, match=sentence):
-        table.sample(**{"uniform": numbers(2, 1, 3), "lengths": [3, 3], **options})
+    arguments: dict[str, Any] = {"beam_size": 2, "lengths": [3, 3]} | options
+    with pytest.raises(UsageError, match=message):
+        table.sample(**arguments) if "uniform" in options else table.beam(**arguments)

@@ -7,14 +7,13 @@ import json
 import logging
 import os
 import random
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, Literal
 
 import pytest
 from hypothesis import assume, example, given
@@ -69,12 +68,6 @@ def printed() -> Iterator[io.StringIO]:
         yield stream
 
 
-class Places(TypedDict):
-    source: Path
-    output: Path
-    alignments: Path
-
-
 # --- translate --------------------------------------------------------------------------------------------------
 
 
@@ -88,8 +81,8 @@ def test_any_bytes_are_translated_line_by_line(
     model: Path, tmp_path: Path, content: bytes, n_best: int | None, beam: int, scores: bool
 ) -> None:
     (tmp_path / "in").write_bytes(content)
-    places: Places = {"source": tmp_path / "in", "output": tmp_path / "out", "alignments": tmp_path / "links"}
-    translate([model], **places, n_best=n_best, scores=scores, beam_size=beam, quiet=True)
+    options: Any = {"output": tmp_path / "out", "alignments": tmp_path / "links", "n_best": n_best, "scores": scores}
+    translate([model], tmp_path / "in", **options, beam_size=beam, quiet=True)
     lines = lines_of(content)
     out, found_links = (output_lines((tmp_path / name).read_bytes()) for name in ("out", "links"))
     assert len(out) == len(found_links) == len(lines) * (n_best or 1)
@@ -135,8 +128,8 @@ def test_the_model_under_test_writes_line_breaks() -> None:
 )
 def test_a_line_far_too_long_is_one_line(model: Path, tmp_path: Path, unit: str, size: int) -> None:
     (tmp_path / "in").write_text(f"a cat\n{unit * (size // len(unit.encode()))}\na dog\n", newline="")
-    places: Places = {"source": tmp_path / "in", "output": tmp_path / "out", "alignments": tmp_path / "links"}
-    translate([model], **places, beam_size=1, settings=["decoding.max_ratio=0.05"], quiet=True)
+    options: Any = {"output": tmp_path / "out", "alignments": tmp_path / "links", "beam_size": 1, "quiet": True}
+    translate([model], tmp_path / "in", **options, settings=["decoding.max_ratio=0.05"])
     first, _, last = output_lines((tmp_path / "out").read_bytes())
     assert len(output_lines((tmp_path / "links").read_bytes())) == 3
     translator = Translator([tiny.bundle()], decoding=recipe.DecodingConfig(beam_size=1, max_ratio=0.05))
@@ -209,21 +202,32 @@ def test_parallel_text_that_is_no_text_is_a_sentence(model: Path, tmp_path: Path
     """What is scored or linked must be text: a bad byte would be scored as another character."""
     for name in ("source", "target"):
         (tmp_path / name).write_bytes(content)
-    try:
-        content.decode()
-        valid = True
-    except UnicodeDecodeError:
-        valid = False
-    if valid:
+
+    def score_both() -> list[str]:
         with printed() as stream:
             score(model, tmp_path / "source", tmp_path / "target", quiet=True)
-        assert len(output_lines(stream.getvalue().encode())) == len(lines_of(content.removeprefix(b"\xef\xbb\xbf")))
+        return output_lines(stream.getvalue().encode())
+
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        with pytest.raises(DataError, match="not valid UTF-8"):
+            score_both()
     else:
-        with printed(), pytest.raises(DataError, match="not valid UTF-8"):
-            score(model, tmp_path / "source", tmp_path / "target", quiet=True)
+        assert len(score_both()) == len(lines_of(content.removeprefix(b"\xef\xbb\xbf")))
 
 
 # --- a million --------------------------------------------------------------------------------------------------
+
+_MEASURED = """
+import resource, sys
+from nmt.cli import main
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+"""
+"""The command, with the megabytes of memory it needed as its last word."""
 
 
 @pytest.mark.slow
@@ -238,51 +242,18 @@ def test_a_million_lines_come_out_as_a_million_lines(model: Path, tmp_path: Path
     with (tmp_path / "in").open("wb") as file:
         for _ in range(count):
             file.write(draw.choice(kinds) + b"\n")
-    command = [sys.executable, "-c", _MEASURED, "translate", model, "-i", tmp_path / "in", "-o", tmp_path / "out"]
-    options = [
-        "--beam-size",
-        "1",
-        "--set",
-        "decoding.max_ratio=0.1",
-        "--alignments",
-        tmp_path / "links",
-        "--threads",
-        "1",
-        "-q",
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    files = f"-i {tmp_path}/in -o {tmp_path}/out --alignments {tmp_path}/links".split()
+    options = "--beam-size 1 --set decoding.max_ratio=0.1 --threads 1 -q".split()
+    command = [sys.executable, "-c", _MEASURED, "translate", str(model), *files, *options]
     start = time.monotonic()
-    ended = subprocess.run([*map(str, [*command, *options])], capture_output=True, env=environment, check=True)
-    seconds = time.monotonic() - start
-    assert (tmp_path / "out").read_bytes().count(b"\n") == count
+    ended = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    megabytes = int(ended.stderr.split()[-1])
+    print(f"{count:,} lines in {time.monotonic() - start:.0f} s with {megabytes} MB")  # noqa: T201
+    assert megabytes < 1000
     assert (tmp_path / "links").read_bytes().count(b"\n") == count
-    half, end = (int(pages) * resource.getpagesize() // 2**20 for pages in ended.stderr.split()[-2:])
-    print(f"{count:,} lines in {seconds:.0f} s, {half} MB half-way and {end} MB at the end")  # noqa: T201
-    assert end - half < 100
-    expected = {kind: _expected(kind) for kind in set(kinds)}
+    translator = Translator([tiny.bundle()], decoding=recipe.DecodingConfig(beam_size=1, max_ratio=0.1))
+    expected = {kind: translator.translate(kind.decode(errors="replace")).text for kind in set(kinds)}
     with (tmp_path / "in").open("rb") as lines, (tmp_path / "out").open("rb") as found:
         for number, (line, out) in enumerate(zip(lines, found, strict=True)):
             if number:  # the first may have lost a byte order mark
                 assert out.decode().removesuffix("\n") == expected[line.removesuffix(b"\n")]
-
-
-_MEASURED = """
-import sys, threading
-used = []
-def watch(stopped=threading.Event()):
-    while not stopped.wait(0.5):
-        with open("/proc/self/statm") as file:
-            used.append(file.read().split()[1])
-threading.Thread(target=watch, daemon=True).start()
-from nmt.cli import main
-try:
-    main()
-finally:
-    print(used[len(used) // 2], used[-1], file=sys.stderr)
-"""
-"""The command, with the pages of memory it held half-way and at the end as its last words."""
-
-
-def _expected(line: bytes) -> str:
-    translator = Translator([tiny.bundle()], decoding=recipe.DecodingConfig(beam_size=1, max_ratio=0.1))
-    return next(translator.stream([line.decode(errors="replace")])).text

@@ -16,7 +16,6 @@ from nmt.decoding.translator import Translator
 from nmt.model.recurrent import RecurrentModel
 from nmt.runtime.device import DecodingPrecision
 from nmt.text.subwords import EOS, Subwords
-from nmt.training.best import mean_weights
 from tests.machine import needs_int8
 from tests.reference.settings import ATTENTIONS, ORDERS, small
 from tests.robustness import tiny
@@ -100,12 +99,3 @@ def test_in_few_digits_companions_move_a_log_probability_by_little_or_nothing(
     for pair, together in zip(PAIRS, rounding.score(PAIRS), strict=True):
         [alone] = rounding.score([pair])
         check_same(alone.hypotheses[0], together.hypotheses[0], preset, tolerance)
-
-
-def test_the_mean_of_one_checkpoint_is_that_checkpoint_to_the_last_bit() -> None:
-    weights = model(PRESETS[0], 1.0).state_dict()
-    for kind in (torch.float32, torch.bfloat16, torch.float64):
-        stored = {name: value.to(kind) for name, value in weights.items()}
-        for count in (1, 2, 4):
-            mean = mean_weights([stored] * count)
-            assert all(torch.equal(mean[name], stored[name]) for name in stored)

@@ -65,7 +65,13 @@ def parse_yaml(text: str, where: str) -> Any:
         raise UsageError(f"{where}{line}: {error.problem}.") from None
     except RecursionError:
         raise UsageError(f"{where}: not valid YAML (it is nested too deeply).") from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
+    except (
+        yaml.YAMLError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+    ) as error:  # tags may contradict values
         raise UsageError(f"{where}: not valid YAML ({str(error).splitlines()[0]}).") from None
 
 

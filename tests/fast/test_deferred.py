@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.fast import accelerate
-from nmt.fast.deferred import DeferredLinear, current_deferral, deferring
+from nmt.fast.deferred import DeferredLinear, deferring
 from nmt.model.decoder import AttendThenUpdate, UpdateThenAttend
 from nmt.model.recurrent import RecurrentModel
 from tests.fast.models import assert_near, assert_same, batch, learned, random_model
@@ -128,29 +128,3 @@ def test_frozen_weights_have_no_gradient_and_change_no_other() -> None:
     for name in frozen:
         model.get_parameter(name).requires_grad_(False)
     assert_same(learned(fast), {name: value for name, value in expected.items() if name not in frozen}, 1e-9)
-
-
-@needs_fast
-def test_autocast_gradients_are_near() -> None:
-    model, fast = accelerated(annotation=16, hidden=17, embedding=8)
-    exact = learned(model)
-    model.float()
-    with torch.autocast("cpu", torch.bfloat16):
-        rounded = learned(fast)
-    for name, value in exact.items():
-        assert rounded[name].dtype == torch.float32
-        assert (rounded[name] - value).norm() <= 0.1 * value.norm(), name
-
-
-@needs_fast
-@pytest.mark.parametrize("order", ["bahdanau", "bahdanau-conditional", "luong-feeding"])
-def test_recurrent_steps_defer_in_training_only(order: str) -> None:
-    _, fast = accelerated(order=order, score="general")
-    seen: list[bool] = []
-    recurrence = fast.get_submodule("decoder.recurrence")
-    recurrence.register_forward_hook(lambda *_: seen.append(current_deferral() is not None))
-    learned(fast)
-    with torch.no_grad():
-        fast(batch())
-    steps = batch().target_in.shape[1]
-    assert seen == [True] * steps + [False] * steps

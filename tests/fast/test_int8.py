@@ -72,17 +72,6 @@ def test_row_does_not_depend_on_other_rows(max_level: int) -> None:
         assert torch.equal(product(packed, values[row : row + 1])[0], together[row])
 
 
-def test_any_shape_and_layout(max_level: int) -> None:
-    packed = Int8Linear(layer(8, 6))
-    values = torch.randn(3, 4, 8)
-    actual = product(packed, values)
-    assert actual.shape == (3, 4, 6)
-    torch.testing.assert_close(product(packed, values.transpose(0, 1)), actual.transpose(0, 1))
-    torch.testing.assert_close(product(packed, torch.cat([values, values], 2)[:, :, :8]), actual)
-    assert product(packed, torch.randn(1, 8)).shape == (1, 6)
-    torch.testing.assert_close(product(packed, torch.zeros(2, 8)), packed.bias.expand(2, -1))
-
-
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
 def test_non_finite_values_stay_so(max_level: int, wrong: float) -> None:
     plain = layer(8, 6)

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from nmt.fast import pack
-from nmt.fast.linear import PackedLinear, TokenIds, TokenTable, packed_linear, restricted
+from nmt.fast.linear import PackedLinear, TokenIds, TokenTable
 from nmt.fast.search import SearchModel
 from nmt.fast.shared_attention import FusedAttention, SharedMemory
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.recurrent import RecurrentModel
 from nmt.runtime.device import autocast
 from tests.fast.models import ROWS, SIZE, assert_same, batch, random_model, search_results
-from tests.machine import has_bf16_lstm, needs_compiler, needs_fast, needs_packing
+from tests.machine import has_bf16_lstm, needs_compiler, needs_packing
 from tests.reference.settings import small
 
 
@@ -35,42 +35,6 @@ def packed_model(model: RecurrentModel) -> SearchModel:
 
 def tables(module: nn.Module) -> list[TokenTable]:
     return [layer for layer in module.modules() if isinstance(layer, TokenTable)]
-
-
-# --- layers -------------------------------------------------------------------------------------------------------
-
-
-@needs_packing
-def test_row_counts_are_bucketed(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes, product = set(), PackedLinear._product
-
-    def record(self: PackedLinear, values: Tensor) -> Tensor:
-        sizes.add(len(values))
-        return product(self, values)
-
-    monkeypatch.setattr(PackedLinear, "_product", record)
-    plain = nn.Linear(5, 7)
-    layer = packed_linear(plain, torch.float32)
-    with torch.inference_mode():
-        for rows in range(1, 300):
-            values = torch.randn(rows, 5)
-            torch.testing.assert_close(layer(values), plain(values))
-        assert layer(torch.randn(3, 7, 5)).shape == (3, 7, 7)
-        assert layer(torch.randn(0, 5)).shape == (0, 7)
-    assert len(sizes) <= 16 + 8 * 4 + 3
-
-
-@needs_packing
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("is_packed", [True, False])
-def test_restricted_layer_computes_the_selected_outputs(bias: bool, is_packed: bool) -> None:
-    layer: nn.Linear = nn.Linear(6, 40, bias=bias)
-    rows = torch.tensor([3, 17, 30])
-    values = torch.randn(4, 6)
-    with torch.inference_mode():
-        few = restricted(PackedLinear(layer, torch.float32) if is_packed else layer, rows)
-        assert isinstance(few, PackedLinear) == is_packed
-        torch.testing.assert_close(few(values), layer(values)[:, rows], atol=1e-6, rtol=1e-6)
 
 
 # --- what is packed -----------------------------------------------------------------------------------------------
@@ -110,13 +74,6 @@ def test_a_packed_model_is_a_frozen_copy_whose_layers_are_packed() -> None:
         for weight in plain.parameters():
             weight.zero_()
     assert_same(search_results(packed), before, 0)
-
-
-def test_models_in_fp64_are_not_packed() -> None:
-    plain = random_model(small())
-    packed = pack(plain, "fp32")
-    assert not any(isinstance(layer, PackedLinear) for layer in packed.modules())
-    assert_same(search_results(packed), search_results(plain), 1e-9)
 
 
 # --- tables of tokens ---------------------------------------------------------------------------------------------
@@ -218,21 +175,6 @@ def test_a_side_with_too_large_a_table_has_none(monkeypatch: pytest.MonkeyPatch)
 
 
 # --- memory -------------------------------------------------------------------------------------------------------
-
-
-@needs_fast
-@pytest.mark.parametrize("settings", [{}, {"score": "general", "window": "local-p"}, {"heads": 2, "coverage": True}])
-def test_selected_memory_gives_the_same_steps(settings: dict[str, Any]) -> None:
-    packed, sample = pack(fp32_model(**settings), "fp32"), batch()
-    tokens, order = torch.arange(4, 4 + len(ROWS)), torch.tensor([3, 1, 0])
-    backwards = torch.tensor([order.tolist().index(row) for row in ROWS.flip(0).tolist()])
-    with torch.inference_mode():
-        memory = packed.encode(sample.source, sample.source_mask)
-        step = packed.step(tokens, packed.start(memory).select(ROWS), memory, ROWS)
-        chosen = memory.select(order)
-        mirrored = packed.step(tokens.flip(0), packed.start(chosen).select(backwards), chosen, backwards)
-        torch.testing.assert_close(mirrored.log_probs[:].flip(0), step.log_probs[:], atol=1e-4, rtol=0)
-        torch.testing.assert_close(mirrored.weights.flip(0), step.weights, atol=1e-5, rtol=0)
 
 
 @needs_packing

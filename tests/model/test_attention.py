@@ -203,35 +203,6 @@ def test_the_ratio_sets_the_speed_of_the_monotonic_window(ratio: float, centers:
 
 
 @pytest.mark.parametrize("heads", [1, 2])
-@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
-def test_a_step_alone_is_the_same_as_among_others(score: str, window: str, heads: int) -> None:
-    """Alone a window of 3 reads 3 of the 7 positions, among others all of them."""
-    settings = settings_of(score, window, 1, heads)
-    attention, queries = attention_of(settings), queries_of(settings, steps=len(STEPS))
-    memory, coverage = remembered(attention), coverage_of(LENGTHS, len(STEPS)) if score in COVERING else None
-    together = attention(queries, positions_of(*STEPS), memory, coverage)
-    for t, step in enumerate(STEPS):
-        covered = None if coverage is None else coverage[:, t : t + 1]
-        alone = attention(queries[:, t : t + 1], positions_of(step), memory, covered)
-        torch.testing.assert_close(alone.contexts[:, 0], together.contexts[:, t], rtol=0, atol=1e-12)
-        torch.testing.assert_close(alone.weights[:, 0], together.weights[:, t], rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(("heads", "half_width"), [(1, 3), (2, 1)])
-@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
-def test_rows_read_the_sentences_that_they_name(score: str, window: str, half_width: int, heads: int) -> None:
-    settings = settings_of(score, window, half_width, heads)
-    attention, rows = attention_of(settings), torch.tensor([2, 0, 0, 2, 1])
-    memory, queries, coverage = remembered(attention), queries_of(settings, 5), coverage_of(LENGTHS, 1)[rows]
-    positions, covered = torch.tensor([[0], [6], [2], [1], [0]]), coverage if score in COVERING else None
-    attended, expected = (
-        attention(queries, positions, own, covered) for own in (memory.read_by(rows), memory.select(rows))
-    )
-    torch.testing.assert_close(attended.contexts, expected.contexts, rtol=0, atol=1e-12)
-    torch.testing.assert_close(attended.weights, expected.weights, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("window", ["local-m", "local-p"])
 @pytest.mark.parametrize("score", SCORES)
 def test_positions_outside_the_window_are_not_read(score: str, window: str, heads: int) -> None:
@@ -283,14 +254,3 @@ def test_a_row_without_allowed_positions_gets_no_weight() -> None:
     (weights * torch.tensor([1.0, 2.0])).sum().backward()
     assert scores.grad is not None
     assert scores.grad.tolist() == [[0, 0], [-0.25, 0.25]]
-
-
-@pytest.mark.parametrize(
-    ("score", "heads"), [("additive", 1), ("general", 1), ("none", 1), ("dot", 1), ("additive", 2), ("dot", 4)]
-)
-def test_selecting_rows_of_a_memory_picks_and_repeats_them(score: str, heads: int) -> None:
-    memory, rows = remembered(attention_of(small(score=score, heads=heads))), torch.tensor([2, 0, 2])
-    selected = memory.select(rows)
-    for name in ("annotations", "keys", "mask", "summary"):
-        assert torch.equal(getattr(selected, name), getattr(memory, name)[rows]), name
-    assert (selected.keys is selected.annotations) == (memory.keys is memory.annotations)

@@ -1,8 +1,7 @@
-"""Cells, encoder, bridge and readouts alone: equations, initialization, dropout. `test_recurrent.py` has the gradients."""
+"""Cells, encoder and dropout alone: the equations and what holds of them. `test_recurrent.py` has the gradients."""
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,23 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from nmt import recipe
-from nmt.model.bridge import Bridge
 from nmt.model.cells import build_cell
 from nmt.model.dropout import Dropout, WordDropout
-from nmt.model.encoder import Encoder, EncoderOutput
-from nmt.model.readout import LexicalReadout, Readout, build_readout
+from nmt.model.encoder import Encoder
 from nmt.model.recurrent import RecurrentModel
 from tests.model.models import weights_of
-from tests.reference import decoder, recurrent
-from tests.reference.settings import CELLS, DIRECTIONS, READOUTS, small
-
-READOUT = {
-    "maxout": recipe.MaxoutReadoutConfig,
-    "tanh": recipe.TanhReadoutConfig,
-    "attentional": recipe.AttentionalReadoutConfig,
-    "state": recipe.StateReadoutConfig,
-}
-
+from tests.pairwise import pairwise_cases
+from tests.reference import recurrent
+from tests.reference.settings import CELLS, DIRECTIONS, small
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -68,13 +58,15 @@ def test_a_cell_follows_its_equation(kind: recipe.Cell, layer_norm: bool) -> Non
 # --- encoder ------------------------------------------------------------------------------------------------------
 
 
-STACK: dict[str, Any] = {"layers": 1, "direction": "both", "residual": False, "layer_norm": False}
-KINDS = [
-    {**STACK, "cell": cell, "direction": direction, "layers": layers, "layer_norm": layer_norm, "residual": layers > 1}
-    for cell, direction, layers, layer_norm in product(CELLS, DIRECTIONS, (1, 2), (False, True))
-]
-"""Every kind of encoder. Stacked ones are residual here; tests of whole models cover those without residual connections."""
-NAMES = [f"{kind['cell']}-{kind['direction']}-{kind['layers']}{'-normed' * kind['layer_norm']}" for kind in KINDS]
+KINDS = pairwise_cases(
+    {
+        "cell": CELLS,
+        "direction": DIRECTIONS,
+        "layers": [1, 2],
+        "layer_norm": [False, True],
+        "residual": [False, True],
+    }
+)
 
 
 def encoder_of(kind: dict[str, Any], *, keeps_cells: bool = False) -> Encoder:
@@ -83,12 +75,7 @@ def encoder_of(kind: dict[str, Any], *, keeps_cells: bool = False) -> Encoder:
     return randomized(Encoder(config, embedding=3, dropout=dropout, keeps_cells=keeps_cells))
 
 
-def tensors_of(encoded: EncoderOutput) -> dict[str, Tensor]:
-    tensors = {"annotations": encoded.annotations, "final": encoded.final, "cell": encoded.cell}
-    return {name: value for name, value in tensors.items() if value is not None}
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=NAMES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_annotations_and_final_states_follow_the_equations(kind: dict[str, Any]) -> None:
     keeps_cells = kind["cell"] == "lstm"
     encoder, lengths = encoder_of(kind, keeps_cells=keeps_cells), (4, 1, 3)
@@ -107,81 +94,7 @@ def test_annotations_and_final_states_follow_the_equations(kind: dict[str, Any])
     assert (encoded.cell is not None) == keeps_cells
 
 
-@pytest.mark.parametrize(("cell", "layer_norm"), list(product(CELLS, (False, True))))
-def test_a_reversed_encoder_is_a_forward_one_on_the_reversed_sentence(cell: str, layer_norm: bool) -> None:
-    kind = {**STACK, "cell": cell, "layers": 2, "layer_norm": layer_norm, "residual": True}
-    backward, forward = (
-        encoder_of({**kind, "direction": direction}, keeps_cells=cell == "lstm")
-        for direction in ("reversed", "forward")
-    )
-    weights = backward.state_dict()
-    forward.load_state_dict({name.replace("leftward", "rightward"): value for name, value in weights.items()})
-    sentence = doubles(1, 4, 3)
-    padded = torch.cat([sentence, doubles(1, 2, 3)], 1)
-    with torch.no_grad():
-        ours = backward(padded, torch.arange(6).unsqueeze(0) < 4)
-        theirs = forward(sentence.flip(1), torch.ones(1, 4, dtype=torch.bool))
-    torch.testing.assert_close(ours.annotations[:, :4], theirs.annotations.flip(1), rtol=0, atol=1e-12)
-    torch.testing.assert_close(ours.final, theirs.final, rtol=0, atol=1e-12)
-    if cell == "lstm":
-        torch.testing.assert_close(ours.cell, theirs.cell, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind["layers"] == 2])
-def test_values_in_the_padding_change_nothing(kind: dict[str, Any]) -> None:
-    encoder = encoder_of(kind, keeps_cells=kind["cell"] == "lstm")
-    mask = torch.tensor([[True, True, False, False], [True, True, True, True]])
-    embedded = doubles(2, 4, 3)
-    noisy = torch.where(mask.unsqueeze(-1), embedded, 100 * doubles(2, 4, 3))
-    with torch.no_grad():
-        expected, actual = tensors_of(encoder(embedded, mask)), tensors_of(encoder(noisy, mask))
-    for name, value in expected.items():
-        assert torch.equal(actual[name], value), name
-
-
-# --- bridge -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_the_copy_bridge_has_no_weights_and_copies_the_final_states_of_each_layer(cell: str) -> None:
-    sizes = {"cell": cell, "layers": 2}
-    tree = {"encoder": {**sizes, "hidden": 2}, "decoder": {**sizes, "hidden": 4, "bridge": "copy"}}
-    bridge = Bridge(recipe.RecurrentModelConfig.model_validate(tree))
-    final, cells = doubles(3, 2, 4), doubles(3, 2, 4) if cell == "lstm" else None
-    state = bridge(EncoderOutput(doubles(3, 5, 4), torch.ones(3, 5, dtype=torch.bool), final, cells))
-    assert not list(bridge.parameters())
-    assert torch.equal(state.hidden, final)
-    assert state.cell is cells
-    assert state.position.tolist() == [0, 0, 0]
-
-
-# --- readouts -----------------------------------------------------------------------------------------------------
-
-
-def readout_of(kind: str) -> Readout:
-    return randomized(build_readout(READOUT[kind](size=2), hidden=3, embedding=4, context=5))
-
-
-@pytest.mark.parametrize("kind", READOUTS)
-def test_a_readout_follows_its_equation(kind: str) -> None:
-    readout = readout_of(kind)
-    s, word, context = doubles(2, 3), doubles(2, 4), doubles(2, 5)
-    actual = readout(s, word, context).detach()
-    for row in range(2):
-        arrays = (s[row].numpy(), word[row].numpy(), context[row].numpy())
-        expected = decoder.READOUTS[kind](*arrays, weights_of(readout))
-        np.testing.assert_allclose(actual[row], expected, rtol=0, atol=1e-10)
-
-
-def test_a_lexical_readout_adds_the_attended_tokens() -> None:
-    inner = readout_of("tanh")
-    readout = randomized(LexicalReadout(inner, embedding=2, size=2))
-    s, word, context = doubles(3, 3), doubles(3, 4), doubles(3, 5)
-    actual = readout(s, word, context).detach()
-    for row in range(3):
-        tokens = context[row, -2:].numpy()
-        expected = inner(s, word, context).detach()[row].numpy() + decoder.lexical(tokens, weights_of(readout))
-        np.testing.assert_allclose(actual[row], expected, rtol=0, atol=1e-10)
+# --- lexical readout ----------------------------------------------------------------------------------------------
 
 
 def test_at_first_a_token_with_shared_weights_points_at_itself() -> None:
@@ -229,15 +142,6 @@ def test_word_dropout_drops_whole_embeddings_and_keeps_the_expected_value() -> N
     assert dropped.unique().tolist() == [0.0, pytest.approx(4 / 3)]
     assert dropped.mean().item() == pytest.approx(1, abs=0.05)
     assert torch.equal(WordDropout(0.25).eval()(dropped), dropped)
-
-
-def test_dropout_of_vectors_is_that_of_sentences_of_one_token() -> None:
-    for dropout in (WordDropout(0.5), Dropout(0.5, variational=False), Dropout(0.5, variational=True)):
-        torch.manual_seed(1)
-        vectors = dropout(torch.ones(20, 3))
-        torch.manual_seed(1)
-        assert torch.equal(vectors, dropout(torch.ones(20, 1, 3)).squeeze(1))
-        assert 0 < (vectors == 0).float().mean() < 1
 
 
 @pytest.mark.parametrize("kind", CELLS)

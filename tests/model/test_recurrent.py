@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import cycle, pairwise
 from typing import Any
 
@@ -16,16 +16,12 @@ from nmt.model.decoder import Decoded, RecurrentState
 from nmt.model.interface import AttendsToPositions, DecoderState, Memory, ModelOutput, Step
 from nmt.model.recurrent import RecurrentModel
 from tests.model.cases import CASE_NAMES, CASES, tree_of
-from tests.model.models import batch_of, mask_of, random_batch, random_model
+from tests.model.models import mask_of, random_batch, random_model
 from tests.pairwise import Case
-from tests.reference.settings import ATTENTIONS, CELLS, ORDERS, SWITCHES, small
+from tests.reference.settings import ORDERS, SWITCHES, small
 
 SIZE = 11
 DROPOUTS = ("embedding", "word", "annotations", "layers", "recurrent", "readout")
-ATTENTIONS_IN_TURN = [
-    (*attention, *others) for attention, *others in zip(ATTENTIONS, cycle(ORDERS), cycle(CELLS), strict=False)
-]
-"""Every attention, with the orders and the cells in turn."""
 
 
 def build(tree: dict[str, Any], *, seed: int = 1) -> RecurrentModel:
@@ -76,26 +72,6 @@ def test_the_model_implements_the_protocols_of_the_interface() -> None:
 # --- batches ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("score", "window", "order", "cell"), ATTENTIONS_IN_TURN)
-def test_a_sentence_gives_the_same_output_alone_and_in_a_batch(score: str, window: str, order: str, cell: str) -> None:
-    lengths, target_lengths = [3, 9, 1], [6, 2, 4]
-    batch = random_batch(lengths, target_lengths)
-    coverage = score in ("additive", "concat")
-    model = random_model(small(score=score, window=window, coverage=coverage, order=order, cell=cell, layers=2))
-    losses = []
-    with torch.no_grad():
-        together = model(batch, 0.1)
-        for row, (length, size) in enumerate(zip(lengths, target_lengths, strict=True)):
-            single = batch_of([batch.source[row, :length].tolist()], [batch.target_out[row, :size].tolist()])
-            alone = model(replace(single, target_in=batch.target_in[row : row + 1, :size]), 0.1)
-            assert_close(together.token_log_probs[row, :size], alone.token_log_probs[0])
-            assert_close(together.alignment[row, :size, :length], alone.alignment[0])
-            losses.append(alone.loss)
-    assert_close(together.loss, torch.stack(losses).sum())
-    assert (together.token_log_probs[~batch.target_mask] == 0).all()
-    assert (together.alignment[(~batch.source_mask).unsqueeze(1).expand_as(together.alignment)] == 0).all()
-
-
 def test_without_smoothing_the_loss_is_the_negative_log_likelihood_of_the_targets() -> None:
     batch = random_batch([5, 3], [4, 2])
     output = random_model(small())(batch)
@@ -125,28 +101,6 @@ STEPPED = [
     small(score="concat", coverage=True, window="local-p", cell="lstm", layers=2, order="luong-feeding"),
 ]
 every_order = pytest.mark.parametrize("tree", STEPPED, ids=ORDERS)
-
-
-@every_order
-def test_steps_of_hypotheses_that_share_a_sentence_equal_teacher_forcing(tree: dict[str, Any]) -> None:
-    model, rows = random_model(tree), torch.tensor([0, 0, 1, 2])
-    sources, targets = random_batch([8, 5, 1], [1, 1, 1]), random_batch([1] * 4, [4] * 4)
-    forced = replace(targets, source=sources.source[rows], source_mask=sources.source_mask[rows])
-    with torch.no_grad():
-        output, decoded = model(forced), decode(model, forced)
-        memory = model.encode(sources.source, sources.source_mask)
-        state = model.start(memory).select(rows)
-        for t in range(4):
-            step = model.step(targets.target_in[:, t], state, memory, rows)
-            log_probs, state = log_probs_of(step), step.state
-            gold = log_probs.gather(1, targets.target_out[:, t : t + 1]).squeeze(1)
-            assert_close(log_probs.exp().sum(1), torch.ones(4, dtype=torch.float64))
-            assert_close(gold, output.token_log_probs[:, t])
-            assert_close(step.weights, output.alignment[:, t])
-            assert (step.centers is None) == (decoded.centers is None)
-            if step.centers is not None and decoded.centers is not None:
-                assert_close(step.centers, decoded.centers[:, t])
-    assert_same_state(state, decoded.state)
 
 
 @every_order
@@ -265,16 +219,6 @@ def test_the_seed_determines_every_initial_weight() -> None:
     first, second, other = (build(small(layers=2), seed=seed).state_dict() for seed in (5, 5, 6))
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not torch.equal(first["encoder.rightward.0.weight_hh_l0"], other["encoder.rightward.0.weight_hh_l0"])
-
-
-@pytest.mark.parametrize("tie", ["none", "target"])
-def test_a_fresh_model_predicts_nearly_uniformly(tie: str) -> None:
-    model, batch = build(small(tie=tie, embedding=64, annotation=64)), random_batch([5, 3], [4, 4])
-    with torch.no_grad():
-        log_probs = model.output.log_probs(decode(model, batch).readouts.flatten(0, 1))
-    assert isinstance(log_probs, Tensor)
-    entropy = -(log_probs.exp() * log_probs).sum(-1)
-    assert entropy.min() > 0.8 * torch.log(torch.tensor(float(SIZE)))
 
 
 # --- dropout ------------------------------------------------------------------------------------------------------

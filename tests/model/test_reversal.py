@@ -21,6 +21,7 @@ from torch import Tensor
 from nmt import recipe
 from nmt.data.batching import Batch
 from nmt.model.recurrent import RecurrentModel
+from tests.pairwise import Case, pairwise_cases
 from tests.reference.settings import ORDERS, SCORES
 
 BOS, EOS, FIRST, LETTERS = 0, 1, 2, 40
@@ -168,12 +169,15 @@ def test_models_learn_to_reverse_short_strings(preset: tuple[str, str, str]) -> 
     assert_reverses(preset, REVERSE_QUICKLY)
 
 
+ATTENTIONS = pairwise_cases(
+    {"score": [score for score in SCORES if score != "none"], "window": ["global", "local-p"], "order": list(ORDERS)}
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("window", ["global", "local-p"])
-@pytest.mark.parametrize("score", [score for score in SCORES if score != "none"])
-def test_every_attention_learns_to_reverse(score: str, window: str, order: str) -> None:
-    assert_reverses((score, window, order), REVERSE)
+@pytest.mark.parametrize("case", ATTENTIONS, ids=lambda case: "-".join(case.values()))
+def test_every_attention_learns_to_reverse(case: Case) -> None:
+    assert_reverses((case["score"], case["window"], case["order"]), REVERSE)
 
 
 VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -186,10 +190,8 @@ VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"encoder": {"layers": 2, "residual": True}, "decoder": {"layers": 2, "residual": True}},
     ),
     "reversed": ("dot", "luong", {"encoder": {"direction": "reversed", "hidden": 64}}),
-    "lstm-bahdanau": ("additive", "bahdanau", {"encoder": {"cell": "lstm"}, "decoder": {"cell": "lstm"}}),
-    "lstm-conditional": ("concat", "bahdanau-conditional", {"encoder": {"cell": "lstm"}, "decoder": {"cell": "lstm"}}),
-    "lstm-luong": ("dot", "luong", {"encoder": {"cell": "lstm"}, "decoder": {"cell": "lstm", "bridge": "copy"}}),
-    "lstm-feeding": ("general", "luong-feeding", {"encoder": {"cell": "lstm"}, "decoder": {"cell": "lstm"}}),
+    "lstm": ("concat", "bahdanau-conditional", {"encoder": {"cell": "lstm"}, "decoder": {"cell": "lstm"}}),
+    "lstm-copy": ("dot", "luong", {"encoder": {"cell": "lstm"}, "decoder": {"cell": "lstm", "bridge": "copy"}}),
 }
 """Score, order and changed sections of variants that are trained once each, with the global window."""
 
@@ -204,14 +206,13 @@ def test_variants_learn_to_reverse(variant: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("score", ["dot", "general"])
-@pytest.mark.parametrize("order", ORDERS)
-def test_models_learn_to_reverse_strings_of_any_length(order: str, score: str) -> None:
+@pytest.mark.parametrize(("score", "order"), list(zip(["dot", "general"] * 2, ORDERS, strict=True)))
+def test_models_learn_to_reverse_strings_of_any_length(score: str, order: str) -> None:
     assert_reverses((score, "global", order), REVERSE_ANY)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_the_location_score_learns_to_reverse_strings_of_any_length(order: str) -> None:
     """The alignment is not checked: lengths are unknown, so the decoder also attends to neighbors, which encode the letter too."""
     result = train(build("location", "global", order), REVERSE_ANY, updates=2 * UPDATES, aligned=0)
@@ -222,23 +223,16 @@ def test_the_location_score_learns_to_reverse_strings_of_any_length(order: str) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", ["bahdanau-conditional", "luong-feeding"])
 def test_a_fixed_length_context_stores_a_short_string_but_no_long_one(order: str) -> None:
     assert train(build("none", "global", order), REVERSE_SHORT, aligned=0).exact >= LEARNED
     assert train(build("none", "global", order), REVERSE).exact < FAR_BELOW
 
 
-FORWARD = [
-    ("additive", "bahdanau"),
-    ("dot", "luong"),
-    ("general", "luong-feeding"),
-    ("concat", "luong"),
-    ("location", "bahdanau-conditional"),
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("score", "order"), FORWARD)
+@pytest.mark.parametrize(
+    ("score", "order"), [("additive", "bahdanau"), ("general", "luong-feeding"), ("location", "bahdanau-conditional")]
+)
 def test_a_window_that_moves_forward_learns_to_copy_but_not_to_reverse(score: str, order: str) -> None:
     result = train(build(score, "local-m", order), COPY)
     assert result.exact >= LEARNED, result

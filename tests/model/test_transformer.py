@@ -12,7 +12,6 @@ from torch import nn
 from torch.autograd import gradcheck
 
 from nmt import recipe
-from nmt.fast import accelerate
 from nmt.model.transformer import ScaledDotAttention, TransformerModel, positional_encoding
 from tests.model.agreement import PADDED, TARGETS, assert_model_agrees, assert_positions_agree, close
 from tests.model.models import SOURCE_SIZE, TARGET_SIZE, batch_of
@@ -94,22 +93,6 @@ def test_gradients_of_attention() -> None:
         return attention(queries, *attention.keys_and_values(source), allowed)
 
     assert gradcheck(attend, (queries, source))
-
-
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_every_weight_has_a_gradient_and_fast_training_the_same(norm: str) -> None:
-    model = random_transformer(tree_of(norm=norm))
-    batch = batch_of([[3, 6, 2], [4, 1, 7]], [[2, 7], [5]])
-
-    def gradients(trained: TransformerModel) -> dict[str, torch.Tensor]:
-        trained.zero_grad()
-        trained(batch, 0.1).loss.backward()
-        return {name: weight.grad.clone() for name, weight in trained.named_parameters() if weight.grad is not None}
-
-    plain = gradients(model)
-    assert plain.keys() == dict(model.named_parameters()).keys()
-    for name, gradient in gradients(accelerate(model)).items():
-        torch.testing.assert_close(gradient, plain[name], rtol=1e-9, atol=1e-9)
 
 
 def test_dropout_acts_in_training_alone() -> None:

@@ -13,13 +13,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.decoding.translator import Translator
 from nmt.fast.kernels import build, calls
 from nmt.fast.kernels import decoding as kernels
-from nmt.recipe import DecodingConfig
 from tests.commands import ROOT
-from tests.decoding.test_translator import LINES, bundle
-from tests.machine import needs, needs_compiler, needs_fast
+from tests.machine import needs, needs_compiler
 
 SANITIZERS = "address,undefined,float-cast-overflow"
 
@@ -80,12 +77,6 @@ def test_without_a_compiler_one_line_says_what_is_lost(
         assert not kernels.can_use(torch.randn(2, 2))
 
 
-def test_unwritable_cache_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "file"))
-    assert not has_kernels()
-
-
 def test_nmt_native_0_switches_kernels_off(
     empty_cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -103,21 +94,6 @@ def test_can_use_compiles_nothing(empty_cache: Path) -> None:
     assert not empty_cache.exists()
 
 
-@needs_compiler
-@needs_fast
-@pytest.mark.parametrize(("name", "beam"), [("bahdanau", 1), ("luong-local-p", 4)])
-def test_search_is_the_same_with_and_without_kernels(name: str, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def hypotheses() -> list[tuple[object, ...]]:
-        forget(monkeypatch)
-        translator = Translator([bundle(name)], decoding=DecodingConfig(beam_size=beam), n_best=beam)
-        ranked = [one for each in translator.translate(LINES) for one in each.hypotheses]
-        return [(one.ids, pytest.approx(one.score, abs=1e-4), one.alignment.shape) for one in ranked]
-
-    with_kernels = hypotheses()
-    monkeypatch.setenv("NMT_NATIVE", "0")
-    assert hypotheses() == with_kernels
-
-
 # --- compilers ----------------------------------------------------------------------------------------------------
 
 
@@ -130,19 +106,6 @@ def test_sources_compile_without_warnings(compiler: str, threads: list[str], sou
     settings = [*build.FLAGS, *build.RELAXED, "-Wall", "-Wextra", "-Werror", "-O1", *threads]
     command = [path, "-c", *settings, str(build.FOLDER / source), "-o", os.devnull]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
-
-
-@pytest.mark.slow
-@needs_compiler
-def test_processes_can_compile_at_once(empty_cache: Path) -> None:
-    command = [
-        sys.executable,
-        "-c",
-        "from nmt.fast.kernels import build; build.prepare_kernels(); assert build.library()",
-    ]
-    running = [subprocess.Popen(command) for _ in range(3)]
-    assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
-    assert len(list(empty_cache.glob("*.so"))) == 1
 
 
 @pytest.mark.slow

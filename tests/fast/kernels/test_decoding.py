@@ -294,13 +294,3 @@ def test_thread_count_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = everything()
     monkeypatch.setattr(kernels, "threads_for", lambda work: 3)
     assert all(map(torch.equal, everything(), alone))
-
-
-def test_kernels_accept_fp32_without_gradients() -> None:
-    values = torch.randn(4, 6)
-    assert kernels.can_use(values, values[:2], values[:, 1:3])
-    assert not kernels.can_use(values, values.double())
-    assert not kernels.can_use(values.bfloat16())
-    assert not kernels.can_use(values.T)
-    with torch.inference_mode(mode=False), torch.enable_grad():
-        assert not kernels.can_use(torch.randn(2, 2))

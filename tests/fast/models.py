@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.data.batching import Batch, make_batch
+from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.output import OutputLayer
 from nmt.model.recurrent import RecurrentModel
+from nmt.model.transformer import TransformerModel
 
 SIZE = 12
 """Tokens of the source and of the target vocabulary."""
@@ -26,15 +28,26 @@ PAIRS = [
 
 
 def random_model(tree: dict[str, Any], seed: int = 1) -> RecurrentModel:
-    """A model in float64 whose every weight, biases included, is random and large enough to matter."""
+    """A recurrent model in float64 whose every weight, biases included, is random and large enough to matter."""
+    config = recipe.RecurrentModelConfig.model_validate(tree)
+    model = randomized(config, seed)
+    assert isinstance(model, RecurrentModel)
+    return model
+
+
+def random_transformer(**settings: Any) -> TransformerModel:
+    """A Transformer in float64 whose every weight is random."""
+    tree = {"embedding": 8, "heads": 2, "feed_forward": 12, "encoder": {"layers": 2}, "decoder": {"layers": 3}}
+    model = randomized(recipe.TransformerModelConfig.model_validate(tree | settings), 1)
+    assert isinstance(model, TransformerModel)
+    return model
+
+
+def randomized(config: recipe.RecurrentModelConfig | recipe.TransformerModelConfig, seed: int) -> nn.Module:
     torch.manual_seed(seed)
-    model = (
-        RecurrentModel(recipe.RecurrentModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE)
-        .double()
-        .eval()
-    )
+    model = build_model(config, source_size=SIZE, target_size=SIZE).double().eval()
     for weight in model.parameters():
-        torch.nn.init.normal_(weight, std=0.6)
+        nn.init.normal_(weight, std=0.6)
     return model
 
 

@@ -14,7 +14,6 @@ from nmt.fast import pack
 from nmt.fast.int8 import Int8Linear
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.kernels.decoding import int8_gru_step
-from nmt.fast.linear import restricted
 from tests.fast.models import assert_same, random_model, search_results
 from tests.machine import needs_int8, needs_int8_kernel, needs_vnni
 from tests.reference.int8 import int8_product
@@ -104,26 +103,6 @@ def test_fused_steps_equal_separate_products(settings: dict[str, Any], monkeypat
     assert (called > 0) == ("cell" not in settings)
     monkeypatch.setattr("nmt.fast.packed_gru.panels_of_gates", lambda recurrent: None)
     assert_same(fused, search_results(packed), 1e-5)
-
-
-def test_written_columns_equal_the_product(max_level: int) -> None:
-    packed, values = Int8Linear(layer(24, 17)), torch.randn(5, 24)
-    expected = product(packed, values)
-    with torch.inference_mode():
-        wide = torch.zeros(5, 40)
-        packed.write(values, wide[:, 20:37])
-    assert torch.equal(wide[:, 20:37], expected)
-    assert not wide[:, :20].any()
-    assert not wide[:, 37:].any()
-
-
-@pytest.mark.parametrize("bias", [True, False])
-def test_restricted_layer_equals_the_whole_one(max_level: int, bias: bool) -> None:
-    whole, rows = Int8Linear(layer(6, 40, bias=bias)), torch.tensor([3, 17, 30])
-    values = torch.randn(4, 6)
-    few = restricted(whole, rows)
-    assert isinstance(few, Int8Linear)
-    torch.testing.assert_close(product(few, values), product(whole, values)[:, rows], atol=1e-6, rtol=1e-6)
 
 
 def test_without_int8_products_there_is_a_clear_error() -> None:

@@ -14,13 +14,16 @@ from nmt.fast.kernels import decoding as kernels
 from nmt.fast.linear import restricted
 from nmt.fast.loss import ChunkedOutputLayer
 from nmt.fast.output import Listed, PackedOutputLayer, SearchLogProbs, listed_output
+from nmt.fast.search import FastSearch
 from nmt.model.output import OutputLayer
 from nmt.runtime.device import DTYPES, DecodingPrecision
 from nmt.search.beam import Beam, Sources
 from nmt.search.candidates import top_tokens
+from nmt.search.loop import Search
 from nmt.search.options import SearchOptions
 from nmt.search.segments import Segments
-from tests.machine import needs_bf16, needs_compiler, needs_int8, needs_int8_kernel, needs_packing
+from tests.machine import needs_bf16, needs_compiler, needs_fast, needs_int8, needs_int8_kernel, needs_packing
+from tests.pairwise import Case, pairwise_cases
 
 VOCABULARY = 400
 SHARED = torch.tensor([1, 3, 50, 51])
@@ -123,28 +126,16 @@ def beam_of(totals: Tensor) -> Beam:
     return Beam(time=1, sentences=ROWS, log_probs=totals, tokens=rows, origins=rows, state=Nothing(), sources=sources)
 
 
-def best(log_probs: SearchLogProbs, totals: Tensor, size: int, forbid: tuple[int, ...]) -> list[tuple[float, int, int]]:
-    """The best continuations of all sentences as log-probability, hypothesis and token, those of -inf left out."""
+def candidates(
+    kind: type[Search], log_probs: SearchLogProbs, options: SearchOptions
+) -> tuple[list[tuple[int, int]], list[float]]:
+    """Hypothesis and token of the continuations of all sentences, and their log-probabilities; those of -inf left out."""
+    totals = -torch.linspace(0, 1, len(log_probs))
     with torch.inference_mode():
-        options = SearchOptions(beam_size=size, forbid=forbid)
-        assert log_probs.can_rank(beam_of(totals), options)
-        ranked = log_probs.top_candidates(beam_of(totals), options)
-    columns = (part.flatten().tolist() for part in (ranked.log_probs, ranked.parents, ranked.tokens))
-    return [item for item in zip(*columns, strict=True) if item[0] > -math.inf]
-
-
-def by_sorting(table: Tensor, totals: Tensor, size: int, forbid: tuple[int, ...]) -> list[tuple[float, int, int]]:
-    """The same from the whole table."""
-    results = []
-    for sentence in range(ROWS.count):
-        paths = [
-            (float(totals[row] + table[row, token]), row, token)
-            for row in (ROWS.segment_ids == sentence).nonzero().flatten().tolist()
-            for token in range(table.shape[1])
-            if token not in forbid and table[row, token] > -math.inf
-        ]
-        results += sorted(paths, reverse=True)[:size]
-    return results
+        found = kind(options).candidates(beam_of(totals), log_probs, None)
+    is_possible = found.log_probs > -math.inf
+    pairs = zip(found.parents[is_possible].tolist(), found.tokens[is_possible].tolist(), strict=True)
+    return list(pairs), [*found.log_probs[is_possible].tolist(), *found.token_log_probs[is_possible].tolist()]
 
 
 @pytest.mark.parametrize("restrict", [False, True])
@@ -165,20 +156,30 @@ def test_indexed_rows_equal_those_of_the_whole_table(restrict: bool) -> None:
         torch.testing.assert_close(log_probs[rows], expected[rows], atol=1e-5, rtol=0)
 
 
+RANKED = pairwise_cases(
+    {
+        "restrict": [False, True],
+        "at_once": [1, 65, 10**6],
+        "beam_size": [1, 4, 60],
+        "forbid": [(), (11, 2)],
+        "prune": [None, 0.5],
+    }
+)
+
+
 @needs_compiler
-@pytest.mark.parametrize("restrict", [False, True])
-@pytest.mark.parametrize("at_once", [1, 65, 10**6])
-@pytest.mark.parametrize(("size", "forbid"), [(1, ()), (4, (11, 2)), (60, (11, 2))])
-def test_best_continuations_equal_those_of_the_whole_table(
-    restrict: bool, at_once: int, size: int, forbid: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fast_output, "_IN_CACHE", at_once)
+@needs_fast
+@pytest.mark.parametrize("case", RANKED)
+def test_best_continuations_equal_those_of_plain_search(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_output, "_IN_CACHE", case["at_once"])
     readouts, output = small_layer()
-    log_probs = SearchLogProbs(readouts, output, ROWS, lists_of(output)[0] if restrict else None)
-    totals = -torch.rand(7)
-    actual, expected = best(log_probs, totals, size, forbid), by_sorting(log_probs[:], totals, size, forbid)
-    assert [item[1:] for item in actual] == [item[1:] for item in expected]
-    assert [item[0] for item in actual] == pytest.approx([item[0] for item in expected], abs=1e-5)
+    log_probs = SearchLogProbs(readouts, output, ROWS, lists_of(output)[0] if case["restrict"] else None)
+    options = SearchOptions(beam_size=case["beam_size"], forbid=case["forbid"], prune=case["prune"])
+    with torch.inference_mode():
+        assert log_probs.can_rank(beam_of(torch.zeros(7)), options)
+    (pairs, figures), (expected, exact) = (candidates(kind, log_probs, options) for kind in (FastSearch, Search))
+    assert pairs == expected
+    assert figures == pytest.approx(exact, abs=1e-5)
 
 
 def test_without_a_faster_kernel_there_are_no_continuations() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,14 +21,16 @@ from nmt.model.attention import Attention, AttentionOutput
 from nmt.model.interface import TranslationModel
 from nmt.model.output import OutputLayer
 from nmt.model.readout import TanhReadout
+from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore
+from nmt.model.transformer import TransformerModel
 from nmt.runtime.device import autocast
 from nmt.search import Hypothesis
 from nmt.text.subwords import EOS, PAD
 from tests.decoding.test_translator import LINES, bundle
-from tests.fast.models import SIZE, assert_same, learned, random_model, search_results
+from tests.fast.models import SIZE, assert_same, learned, random_model, random_transformer, search_results
 from tests.machine import needs_bf16, needs_fast, needs_int8
-from tests.model.cases import CASE_NAMES, CASES
+from tests.model.cases import CASE_NAMES, CASES, tree_of
 from tests.pairwise import Case, pairwise_cases
 from tests.reference.settings import CELLS, ORDERS, READOUTS, small
 from tests.search.searching import beam_search
@@ -41,34 +45,43 @@ ROUNDED = pairwise_cases(
     }
 )
 """What decides which matrices there are. Windows are left out: rounding may move a position over their edge."""
-every_case = pytest.mark.parametrize("case", CASES, ids=CASE_NAMES)
+MODELS: list[Callable[[], RecurrentModel | TransformerModel]] = [
+    *(partial(random_model, tree_of(case)) for case in CASES),
+    partial(random_transformer, tie="all"),
+    partial(random_transformer, norm="pre", tie="none", alignment_layer=3),
+    partial(random_transformer, norm="pre", heads=4, alignment_head=2),
+]
+"""The models of the equations, and Transformers."""
+every_model = pytest.mark.parametrize("build", MODELS, ids=[*CASE_NAMES, "post", "pre", "head"])
+
 
 # --- the same results ---------------------------------------------------------------------------------------------
 
 
 @needs_fast
-@every_case
-def test_accelerated_model_has_the_gradients_of_the_plain_one(case: Case) -> None:
-    model = random_model(small(**case))
+@every_model
+def test_accelerated_model_has_the_gradients_of_the_plain_one(build: Callable[[], RecurrentModel]) -> None:
+    model = build()
     fast = accelerate(model)
     exact = learned(model)
+    assert exact.keys() >= dict(model.named_parameters()).keys()
     assert_same(learned(fast), exact, 1e-9)
     model.float()
     assert_same(learned(fast), exact, 1e-4)
 
 
 @needs_fast
-@every_case
-def test_packed_model_equals_the_plain_one(case: Case) -> None:
-    model = random_model(small(**case)).float()
+@every_model
+def test_packed_model_equals_the_plain_one(build: Callable[[], RecurrentModel]) -> None:
+    model = build().float()
     expected = search_results(model)
     assert_same(search_results(pack(model, "fp32")), expected, 1e-4)
 
 
 @needs_bf16
-@pytest.mark.parametrize("case", ROUNDED)
-def test_packed_bf16_is_as_near_as_plain_bf16(case: Case) -> None:
-    model = random_model(small(**case)).float()
+@pytest.mark.parametrize("build", [*(partial(random_model, small(**case)) for case in ROUNDED), random_transformer])
+def test_packed_bf16_is_as_near_as_plain_bf16(build: Callable[[], RecurrentModel]) -> None:
+    model = build().float()
     exact, packed = search_results(model), pack(model, "bf16")
     with autocast("bf16", torch.device("cpu")):
         ours, plain = search_results(packed), search_results(model)

@@ -162,46 +162,6 @@ def test_row_with_nan_or_infinity_has_no_candidates(bad: float) -> None:
 # --- continuations ------------------------------------------------------------------------------------------------
 
 
-def continuations_by_sorting(
-    totals: Tensor, log_probs: Tensor, ids: Tensor, rows: list[int], size: int, prune: float | None
-) -> list[tuple[float, int, int, float]]:
-    """Total, row, token and log-probability of the best continuations of some rows; ties go to the earlier row and column."""
-    columns = range(log_probs.shape[1])
-    paths = [
-        (float(totals[row] + log_probs[row, column]), row, int(ids[row, column]), float(log_probs[row, column]))
-        for row in rows
-        for column in columns
-    ]
-    best = sorted(paths, key=lambda path: -path[0])[:size]  # a stable sort
-    least = -math.inf if prune is None else best[0][0] - prune
-    return [path for path in best if path[0] >= least and path[0] > -math.inf]
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_best_continuations_equal_a_sort(seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-
-    def drawn(low: int, high: int, *shape: int) -> Tensor:
-        return torch.randint(low, high, shape, generator=generator)
-
-    segments, per_row, size = (int(drawn(1, 6)) for _ in range(3))
-    segment_ids = torch.cat([torch.arange(segments), drawn(0, segments, 7)]).sort().values
-    # Few different numbers, so that many are equal, and some that are impossible.
-    totals, log_probs = -drawn(0, 4, len(segment_ids)).float(), -drawn(0, 4, len(segment_ids), per_row).float()
-    totals[drawn(0, 5, len(segment_ids)) == 0] = -math.inf
-    log_probs = log_probs.sort(dim=1, descending=True).values
-    ids = drawn(0, 50, len(segment_ids), per_row)
-    prune = [None, 0.0, 1.0, 2.0][seed % 4]
-    best = kernels.best_continuations(totals, log_probs, ids, segment_ids, segments, size, prune)
-    for segment in range(segments):
-        rows = (segment_ids == segment).nonzero().flatten().tolist()
-        expected = continuations_by_sorting(totals, log_probs, ids, rows, size, prune)
-        actual = list(zip(*(part[segment].tolist() for part in best), strict=True))
-        assert actual[: len(expected)] == expected
-        assert all(path[0] == -math.inf for path in actual[len(expected) :])
-        assert all(path[1] in rows for path in actual)
-
-
 @needs_fast
 @pytest.mark.parametrize("seed", range(12))
 def test_finished_and_live_candidates_are_those_of_pytorch(seed: int) -> None:

@@ -20,13 +20,14 @@ from nmt.bundle.folder import Bundle
 from nmt.comparison.held_out import HeldOut
 from nmt.comparison.measure import FIGURES, SMALLEST, Figures, LengthScore, length_buckets, measure, saved_figures
 from nmt.comparison.plan import TRAINED, Candidate, find_candidates
-from nmt.comparison.runs import Machine, Stopped, train_all
+from nmt.comparison.runs import Machine, stoppable, train_all
 from nmt.comparison.table import Row, Table, with_p_values
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.errors import UsageError
 from nmt.recipe import dump_recipe, load_recipe, parse_recipe
 from nmt.training.folder import has_state
+from nmt.training.trainer import Interrupted
 from tests.commands import good, nmt
 from tests.training import toy
 
@@ -148,10 +149,10 @@ def test_a_stopped_training_goes_on_where_it_was(corpus: Path, tmp_path: Path, m
     def stop(seconds: float) -> None:
         wait(seconds)
         if (candidate.run / "metrics.jsonl").exists():
-            raise Stopped(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr("nmt.comparison.runs.time.sleep", stop)
-    with pytest.raises(Stopped, match="the same command goes on"):
+    with pytest.raises(Interrupted, match="the same command goes on"), stoppable():
         train_all([candidate], MACHINE, lambda _: None)
     monkeypatch.undo()
     assert has_state(candidate.run)

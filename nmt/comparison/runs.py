@@ -13,21 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nmt.comparison.plan import TRAINED, Candidate, mark_trained
-from nmt.errors import NmtError
 from nmt.recipe import dump_recipe
 from nmt.runtime.files import write_content
 from nmt.training.stopping import ending_signals, handling
+from nmt.training.trainer import Interrupted
 
 POLL = 0.5
 """Seconds between checks of the processes."""
-
-
-class Stopped(NmtError):  # noqa: N818 -- not an error
-    """A comparison was stopped by a signal; finished work is saved."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__("Stopped. What was trained and measured is saved; the same command goes on.")
-        self.exit_status = 128 + number
 
 
 @dataclass(frozen=True)
@@ -52,7 +44,7 @@ def train_all(candidates: Sequence[Candidate], machine: Machine, say: Callable[[
         Error messages of failed trainings, by name.
 
     Raises:
-        Stopped: on a signal, once all processes have saved their state and ended.
+        Interrupted: on a signal, once all processes have saved their state and ended.
         DataError: the folder cannot be written.
     """
     for candidate in candidates:
@@ -109,10 +101,10 @@ def _start(candidate: Candidate, machine: Machine) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """A context in which Ctrl-C, SIGTERM and closing the terminal raise `Stopped`."""
+    """A context in which Ctrl-C, SIGTERM and closing the terminal raise `Interrupted`."""
 
     def stop(number: int) -> None:
-        raise Stopped(number)
+        raise Interrupted("What was trained and measured is saved; the same command goes on.", number)
 
     with handling(ending_signals(), stop):
         yield

@@ -225,8 +225,4 @@ class SubwordsConfig(Section):
             )
         if self.sampling is not None and self.kind == "bpe" and self.sampling > 1:
             raise ValueError(f"sampling is the rate of dropped merges of bpe, at most 1, but is {self.sampling:g}")
-        if self.byte_fallback and self.kind == "unigram" and self.size < 300 and self.source_model is None:
-            raise ValueError(
-                f"size {self.size} leaves no room beside the 256 byte tokens: raise size or set byte_fallback: false"
-            )
         return self

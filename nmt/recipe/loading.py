@@ -12,12 +12,13 @@ from pydantic import ValidationError
 from nmt.errors import UsageError
 from nmt.recipe.choosing import AUTO, Choice, Choose
 from nmt.recipe.data import DataConfig, FiltersConfig
-from nmt.recipe.messages import describe_errors, name_type
+from nmt.recipe.messages import describe_errors
 from nmt.recipe.schema import Recipe
 from nmt.recipe.section import SectionT
 from nmt.recipe.shipped import find_recipe
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 from nmt.runtime.arguments import as_path
+from nmt.runtime.wording import excerpt
 
 EXAMPLE_DATA = (
     '{source: en, target: de, train: "data/train.{en,de}", valid: "data/dev.{en,de}", test: "data/test.{en,de}"}'
@@ -154,7 +155,7 @@ def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
     if base is None:
         return tree
     if not isinstance(base, str):
-        raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {name_type(base)}.")
+        raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {base!r}.")
     beside = path.parent / base
     is_file = os.path.isfile(beside)  # noqa: PTH113 -- as in find_recipe
     inherited = _read_tree(beside if is_file else find_recipe(base), (*readers, path.resolve()))
@@ -175,7 +176,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     tree = parse_yaml(text, str(path))
     if not isinstance(tree, dict):
         raise UsageError(
-            f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {name_type(tree)}."
+            f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {excerpt(repr(tree), 40)}."
         )
     return tree
 
@@ -259,17 +260,7 @@ def _set(tree: dict[str, Any], override: str) -> None:
     path, equals, value = override.partition("=")
     if not equals or not all(path.split(".")):
         raise UsageError(f"--set takes a.b=value, but got '{override}'.")
-    *parents, last = path.split(".")
-    for parent in parents:
-        child = tree.get(parent)
-        if child is None:  # missing, or an optional section that is null
-            child = tree[parent] = {}
-        elif isinstance(child, str):  # a union written as its bare kind
-            child = tree[parent] = {"kind": child}
-        if not isinstance(child, dict):
-            raise UsageError(f"--set {override}: '{parent}' is {name_type(child)}, so it has no key '{last}'.")
-        tree = child
-    tree[last] = parse_yaml(value, f"--set {override}")
+    put(tree, path, parse_yaml(value, f"--set {override}"))
 
 
 # --- values by dotted key, such as `model.encoder.hidden` --------------------------------------------------------------
@@ -293,8 +284,15 @@ def value_at(tree: Mapping[str, Any], key: str) -> Any:
 
 
 def put(tree: dict[str, Any], key: str, value: Any) -> None:
-    """Set the value of a key, in sections that are made where they are missing."""
+    """Set the value of a key, in sections that are made where they are missing. Raises UsageError."""
     *sections, last = key.split(".")
     for name in sections:
-        tree = tree.setdefault(name, {})
+        section = tree.get(name)
+        if section is None:  # missing, or an optional section that is null
+            section = tree[name] = {}
+        elif isinstance(section, str):  # a union written as its kind alone
+            section = tree[name] = {"kind": section}
+        if not isinstance(section, dict):
+            raise UsageError(f"{key} cannot be set: '{name}' is {section!r}, so it has no key '{last}'.")
+        tree = section
     tree[last] = value

@@ -53,19 +53,6 @@ def _sentence(error: Any) -> str:
             return f"'{path}': {message}, but is {error['input']!r}."
 
 
-def name_type(value: object) -> str:
-    """The type of a YAML value in plain words."""
-    names = {
-        list: "a list",
-        dict: "a mapping",
-        str: "text",
-        int: "a whole number",
-        float: "a number",
-        bool: "true or false",
-    }
-    return names.get(type(value), "nothing")
-
-
 def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], list[Any]]:
     """Follow a location through the schema; returns the keys without tags of unions, and the schemas that may stand there."""
     schema = Recipe.model_json_schema()

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 import torch
@@ -22,6 +22,7 @@ from nmt.recipe import (
     dump_recipe,
     leaves,
     load_recipe,
+    parse_overrides,
     parse_recipe,
     parse_yaml,
     recipe_schema,
@@ -128,18 +129,10 @@ GIVEN = {
 def test_a_few_keys_make_a_model_or_contradict_each_other(draw: st.DataObject) -> None:
     """What is refused is refused for what its author wrote: the sentence names no other key."""
     keys = draw.draw(st.lists(st.sampled_from(sorted(GIVEN)), min_size=1, max_size=3, unique=True))
-    tree: dict[str, Any] = {}
-    for key in keys:
-        *parents, last = key.split(".")
-        section = tree
-        for parent in parents:
-            child = section.setdefault(parent, {})
-            section = section[parent] = {"kind": child} if isinstance(child, str) else child
-        value = draw.draw(GIVEN[key])
-        section[last] = {"kind": value, **section[last]} if isinstance(section.get(last), dict) else value
+    tree = parse_overrides(f"model.{key}={draw.draw(GIVEN[key])}" for key in keys)
     problem = ""
     try:
-        recipe = parse_recipe(yaml.safe_load(MINIMAL) | {"model": tree}, "the test")
+        recipe = parse_recipe(yaml.safe_load(MINIMAL) | tree, "the test")
     except UsageError as error:
         problem = str(error)
     statement = problem.partition("'model': ")[2].partition(": ")[0]

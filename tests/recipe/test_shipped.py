@@ -9,13 +9,15 @@ from nmt.model.build import build_model
 from nmt.recipe import (
     EXAMPLE_DATA,
     RecurrentModelConfig,
+    dump_recipe,
     find_recipe,
     leaves_data_open,
     load_recipe,
+    parse_recipe,
+    parse_yaml,
     recipe_title,
     shipped_recipes,
 )
-from tests.recipe.minimal import MINIMAL
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,18 +29,6 @@ def test_the_shipped_recipes_are_found_by_path_and_name(tmp_path: Path, monkeypa
     assert find_recipe("quickstart") == find_recipe("quickstart.yaml") == find_recipe("recipes/quickstart.yaml")
 
 
-def test_a_title_is_what_stands_before_the_colon(tmp_path: Path) -> None:
-    path = tmp_path / "titled.yaml"
-    for text, title in (
-        ("# Ours, small: of 2024.\n# More.\n", "Ours, small"),
-        ("#  Ours. \n", "Ours"),
-        (MINIMAL, ""),
-        ("", ""),
-    ):
-        path.write_text(text)
-        assert recipe_title(path) == title
-
-
 @pytest.mark.parametrize("name", sorted(shipped_recipes()))
 def test_every_recipe_parses_and_builds_its_model(name: str) -> None:
     path = shipped_recipes()[name]
@@ -47,6 +37,10 @@ def test_every_recipe_parses_and_builds_its_model(name: str) -> None:
         model = build_model(recipe.model, source_size=recipe.subwords.size, target_size=recipe.subwords.size)
     assert sum(parameter.numel() for parameter in model.parameters()) > 0
     assert recipe.data.test is not None
+    title = recipe_title(path)
+    assert title
+    assert path.read_text("utf-8").startswith((f"# {title}: ", f"# {title}."))
+    assert parse_recipe(parse_yaml(dump_recipe(recipe), name), name) == recipe
 
 
 def test_every_preset_differs_from_the_first_in_attention_order_readout_and_bridge_alone() -> None:

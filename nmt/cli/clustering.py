@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.cli.options import load_models
 from nmt.cli.streams import check_not_input, open_output, open_texts
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError, NmtError, UsageError
 from nmt.runtime.progress import with_progress
 
 if TYPE_CHECKING:
@@ -34,19 +34,25 @@ def translate_files(
     models: Sequence[Path],
     build: Build,
     writer: TranslationWriter,
-    *,
     direction: Direction,
-    quiet: bool = False,
+    *,
+    quiet: bool,
 ) -> None:
     """Translate each file that matches a pattern into a file of the same name, on all cores or GPUs of a cluster.
 
     A file gets its name once it is complete. Blocks of a node that is lost are translated again. All nodes must see files and models.
-
-    Raises:
-        UsageError: no file matches, two have the same name, or one would replace its input.
-        DataError: a file cannot be read or written, or the cluster does not work.
+    Raises UsageError, or DataError if the cluster does not work.
     """
-    paths = _files(pattern, folder)
+    pattern = pattern.expanduser().absolute()
+    paths = sorted(
+        path for path in Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))) if path.is_file()
+    )
+    if not paths:
+        raise UsageError(f"No file matches {pattern}: name files with -i, in quotes if there is a * in it.")
+    if len({path.name for path in paths}) < len(paths):
+        raise UsageError(f"Several files that match {pattern} have the same name: translate them to different folders.")
+    for path in paths:
+        check_not_input(folder / path.name, [path])
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what fails raises an exception too
     try:
@@ -57,41 +63,42 @@ def translate_files(
     try:
         ray.init(logging_level=logging.ERROR, log_to_driver=not quiet)
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-        blocks = _translated(ray, paths, partial(_read, direction), (places, build, writer))
-        blocks = with_progress(blocks, "translating", None, quiet=quiet, size=lambda block: len(block["outputs"]))
-        for name, blocks_of_file in groupby(blocks, key=itemgetter("name")):
+        context = ray.data.DataContext.get_current()
+        context.execution_options.preserve_order = True
+        context.target_max_block_size = 1  # each block of lines is one of Ray too, and goes to an actor of its own
+        context.enable_progress_bars = context.print_on_execution_start = False
+        resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        kind = "GPU" if resources.get("GPU") else "CPU"
+        pool = ray.data.ActorPoolStrategy(size=max(int(resources[kind]), 1))
+        files: Any = ray.data.from_items([{"path": str(path)} for path in paths], override_num_blocks=len(paths))
+        blocks = files.flat_map(partial(_read, direction), num_cpus=0)
+        need = {f"num_{kind.lower()}s": 1, "compute": pool}
+        rows = blocks.map(_BlockTranslator, fn_constructor_args=(places, build, writer), **need).iter_rows()
+        rows = with_progress(rows, "translating", None, quiet=quiet, size=lambda block: len(block["outputs"]))
+        for name, blocks_of_file in groupby(rows, key=itemgetter("name")):
             with open_output(folder / name, keep_part=True) as file:
                 file.writelines(writer.header())
                 for block in blocks_of_file:
                     file.writelines(block["outputs"])
-    except ray.exceptions.RayTaskError as error:
-        if not isinstance(error.cause, DataError | UsageError):
-            raise
-        raise type(error.cause)(str(error.cause).partition("\n")[0]) from None  # Ray appends lines of its own
     except (ray.exceptions.RayError, ConnectionError) as error:
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, NmtError):
+            raise type(cause)(str(cause).partition("\n")[0]) from None  # Ray appends lines of its own
         raise DataError(f"The cluster of Ray has failed: {error}") from None
     finally:
         ray.shutdown()
 
 
-def _files(pattern: Path, folder: Path) -> list[Path]:
-    """The files to read, absolute and in order. Raises UsageError."""
-    from nmt.data.tables import is_table
-
-    pattern = pattern.expanduser()
-    matches = Path(pattern.anchor or ".").glob(str(pattern.relative_to(pattern.anchor)))
-    paths = sorted(path.absolute() for path in matches if path.is_file())
-    if not paths:
-        raise UsageError(f"No file matches {pattern}: name files with -i, in quotes if there is a * in it.")
-    if len({path.name for path in paths}) < len(paths):
-        raise UsageError(
-            f"Several files that match {pattern} have the same name: translate them into different folders."
-        )
-    for path in paths:
-        if is_table(path):
-            raise UsageError(f"{path.name} is a table: read it as a Ray dataset, and translate with nmt.ray.Translate.")
-        check_not_input(folder / path.name, [path])
-    return paths
+def _read(direction: Direction, file: Row) -> Iterator[Row]:
+    """The blocks of a file, as `nmt translate` reads its lines. An empty file has one block too, so that it gets an output."""
+    path = Path(file["path"])
+    with open_texts(path, direction) as texts:
+        lines = iter(texts)
+        for first in count(1, LINES):
+            block = list(islice(lines, LINES))
+            if not block and first > 1:
+                return
+            yield {"name": path.name, "first": first, "lines": block}
 
 
 class _BlockTranslator:
@@ -107,34 +114,3 @@ class _BlockTranslator:
             links = self.writer.links(translation, number)
             outputs.append(b"".join(self.writer.translations(translation, number, links)))
         return {"name": block["name"], "outputs": outputs}
-
-
-def _read(direction: Direction, file: Row) -> Iterator[Row]:
-    """The blocks of a file, as `nmt translate` reads its lines. An empty file has one block too, so that it gets an output."""
-    path = Path(file["path"])
-    with open_texts(path, direction) as texts:
-        lines = iter(texts)
-        for first in count(1, LINES):
-            block = list(islice(lines, LINES))
-            if not block and first > 1:
-                return
-            yield {"name": path.name, "first": first, "lines": block}
-
-
-def _translated(
-    ray: Any, paths: Sequence[Path], read: Callable[[Row], Iterator[Row]], translator: Sequence[object]
-) -> Iterator[Row]:
-    """The translated blocks of all files, in their order."""
-    context = ray.data.DataContext.get_current()
-    context.execution_options.preserve_order = True
-    context.target_max_block_size = 1  # so that each block of lines is one of Ray too, and goes to an actor of its own
-    context.enable_progress_bars = context.print_on_execution_start = False
-    resources = ray.cluster_resources()
-    kind = "num_gpus" if resources.get("GPU") else "num_cpus"
-    actors = max(int(resources.get("GPU") or resources["CPU"]), 1)
-    files = ray.data.from_items([{"path": str(path)} for path in paths], override_num_blocks=len(paths))
-    pool = ray.data.ActorPoolStrategy(min_size=1, max_size=actors, initial_size=actors)
-    blocks = files.flat_map(read, num_cpus=0).map(
-        _BlockTranslator, fn_constructor_args=translator, compute=pool, **{kind: 1}
-    )
-    yield from blocks.iter_rows()

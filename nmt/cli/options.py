@@ -113,7 +113,7 @@ ReplaceUnknown = Annotated[
     bool, option("Replace each unknown word (⁇) by its aligned source word.", "", "--replace-unknown", panel="Search")
 ]
 Lexicon = Annotated[
-    Path | None, _search_option("Lines `word TAB translation` for --replace-unknown.", "FILE", default="none")
+    Path | None, _search_option("Replace them by lines `word TAB translation`.", "FILE", default="none")
 ]
 
 ShortlistFile = Annotated[
@@ -184,13 +184,9 @@ def read_gold_links(path: Path | None, pairs: int | None, order: str) -> list[Go
 def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace: bool) -> dict[str, str] | None:
     """The lexicon for replacing unknown words; None to keep them.
 
-    Raises:
-        UsageError: there is a lexicon, but `replace` is false.
-        DataError: the model has no attention, or the file is not a lexicon.
+    Raises DataError if the model has no attention, or the file is not a lexicon.
     """
-    if not replace:
-        if lexicon is not None:
-            raise UsageError("--lexicon says how unknown words are replaced: give --replace-unknown too.")
+    if not replace and lexicon is None:
         return None
     from nmt.decoding.unknown import read_lexicon
 
@@ -198,7 +194,7 @@ def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace
     return {} if lexicon is None else read_lexicon(lexicon)
 
 
-def decoding_settings(overrides: Sequence[str] | None, **flags: object) -> dict[str, Any]:
+def decoding_settings(overrides: Sequence[str] | None, *, sampled: bool = False, **flags: object) -> dict[str, Any]:
     """The options of decoding that `--set decoding.KEY=VALUE` changes, and those of flags that are given. Raises UsageError."""
     from nmt.recipe import parse_overrides
 
@@ -209,6 +205,10 @@ def decoding_settings(overrides: Sequence[str] | None, **flags: object) -> dict[
     settings |= {name: value for name, value in flags.items() if value is not None}
     if settings.get("mbr_samples") is not None and "beam_size" in settings:
         raise UsageError("--mbr draws translations and searches for none: leave out --beam-size.")
+    if sampled or "sampling" in settings:
+        if "beam_size" in settings or "mbr_samples" in settings:
+            raise UsageError("--sample draws translations and searches for none: leave out --beam-size and --mbr.")
+        settings["sampling"] = {"seed": 1, **settings.get("sampling", {})}
     return settings
 
 

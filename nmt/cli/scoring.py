@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +12,6 @@ from nmt.cli import options
 from nmt.cli.options import build_translator, load_models, option, set_up
 from nmt.cli.streams import read_parallel
 from nmt.runtime.wording import counted, perplexity
-
-if TYPE_CHECKING:
-    from nmt.decoding.translator import Translation
 
 
 def score(
@@ -52,20 +48,14 @@ def score(
         to=to,
         window=window,
     )
-    summary = _print_scores(translator.stream_scores(pairs), normalize=normalize)
-    if not quiet:
-        typer.echo(summary, err=True)
-
-
-def _print_scores(translations: Iterable[Translation], *, normalize: bool) -> str:
-    """Print one line per pair, and return the summary."""
     lines, tokens, total = 0, 0, 0.0
-    for lines, translation in enumerate(translations, start=1):  # noqa: B007 -- counted for the summary
+    for lines, translation in enumerate(translator.stream_scores(pairs), start=1):  # noqa: B007 -- counted for the summary
         best = translation.hypotheses[0]
         length = max(len(best.token_log_probs), 1)
         sys.stdout.write(f"{best.log_probability / length if normalize else best.log_probability:.4f}\n")
         sys.stdout.flush()
         tokens, total = tokens + length, total + best.log_probability
-    mean = total / max(tokens, 1)
-    figures = f"log-probability {mean:.4f} per token, perplexity {perplexity(math.exp(min(-mean, 700)))}"
-    return f"{counted(lines, 'line')}, {counted(tokens, 'token')}: {figures}"
+    if not quiet:
+        mean = total / max(tokens, 1)
+        figures = f"log-probability {mean:.4f} per token, perplexity {perplexity(math.exp(min(-mean, 700)))}"
+        typer.echo(f"{counted(lines, 'line')}, {counted(tokens, 'token')}: {figures}", err=True)

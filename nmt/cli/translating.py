@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -55,7 +54,6 @@ def translate(
     form: Annotated[
         OutputFormat, option("text, tsv (a table) or jsonl (an object per line).", "NAME", "--format")
     ] = "text",
-    scores: Annotated[bool, option("Write the score before each translation.", "", "--scores")] = False,
     n_best: Annotated[
         int | None, option("Write the N best, as `line TAB score TAB text`.", "N", default="the best", min=1)
     ] = None,
@@ -72,16 +70,6 @@ def translate(
         bool,
         option("Draw random translations; --n-best is their number per line.", "", "--sample", panel="Search"),
     ] = False,
-    seed: Annotated[
-        int | None,
-        option(
-            "Seed of --sample; a sample depends only on it and the line number.",
-            "N",
-            default="1",
-            panel="Search",
-            min=0,
-        ),
-    ] = None,
     replace_unknown: options.ReplaceUnknown = False,
     lexicon: options.Lexicon = None,
     settings: options.DecodingSettings = None,
@@ -105,27 +93,27 @@ def translate(
     Details:
 
     Settings of decoding without a flag are --set decoding.horizon, prune, coverage_penalty, max_ratio, mbr_temperature and
-    mbr_beta; with --sample also sampling.temperature and sampling.top_k. Their values are those of a recipe; null is none.
+    mbr_beta; and sampling.temperature, sampling.top_k and sampling.seed (1), which imply --sample: a sample depends only on
+    the seed and the line number. Their values are those of a recipe; null is none.
     --engine ray uses the cluster at $RAY_ADDRESS, or this machine.
     """
     decoding = decoding_settings(
-        settings, beam_size=beam_size, length_penalty=length_penalty, mbr_samples=mbr_samples, n_best=n_best
+        settings,
+        sampled=sampled,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        mbr_samples=mbr_samples,
+        n_best=n_best,
     )
-    _choose_sampling(decoding, seed, is_sampling=sampled)
     is_typed = is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD
     links_path = None if is_shown else alignments
-    _check_outputs(output, links_path, (source, lexicon))
-    if engine == "ray":
-        local = {"--alignments": alignments, "--threads": threads, "--window": window}
-        local_flags = [flag for flag, value in local.items() if value is not None]
-        if local_flags or device != "auto":
-            flag = [*local_flags, "--device"][0]
-            raise UsageError(f"--engine ray spreads whole files over a cluster: leave out {flag}.")
-        if STANDARD in (source, output):
-            raise UsageError(
-                "--engine ray translates files: name them with -i, and the folder for translations with -o."
-            )
+    _check_files(source, output, links_path, lexicon)
+    if engine == "ray" and (alignments or threads or window or device != "auto" or STANDARD in (source, output)):
+        raise UsageError(
+            "--engine ray translates files into a folder: name both with -i and -o, and leave out --alignments, --threads, "
+            "--window and --device."
+        )
     set_up(quiet=quiet, threads=threads)
     from nmt.bundle.languages import choose_direction
 
@@ -147,9 +135,9 @@ def translate(
         **decoding,
     )
     translator = build(bundles)
-    writer = TranslationWriter(form, n_best=n_best, scores=scores, is_linked=is_linked)
+    writer = TranslationWriter(form, n_best=n_best, is_linked=is_linked)
     if engine == "ray":
-        translate_files(source, output, models, build, writer, direction=direction, quiet=quiet)
+        translate_files(source, output, models, build, writer, direction, quiet=quiet)
         return
     with ExitStack() as stack:
         if is_typed and not quiet:
@@ -178,23 +166,11 @@ def translate(
                 show_alignment(translation, rank)
 
 
-def _choose_sampling(decoding: dict[str, Any], seed: int | None, *, is_sampling: bool) -> None:
-    """Add the seed of sampling to the settings. Raises UsageError for settings that do not apply."""
-    if not is_sampling:
-        if seed is not None or "sampling" in decoding:
-            raise UsageError("--seed and decoding.sampling say how translations are drawn: give --sample too.")
-        return
-    for name, flag in (("beam_size", "--beam-size"), ("mbr_samples", "--mbr")):
-        if name in decoding:
-            raise UsageError(f"--sample draws translations and searches for none: leave out {flag}.")
-    decoding["sampling"] = {"seed": 1 if seed is None else seed, **decoding.get("sampling", {})}
-
-
-def _check_outputs(output: Path, links: Path | None, inputs: Sequence[Path | None]) -> None:
+def _check_files(source: Path, output: Path, links: Path | None, lexicon: Path | None) -> None:
     """Raise UsageError if an output is an input, or both outputs go to the same place."""
     for path in (output, links):
-        check_not_input(path, inputs)
-    if links is not None and links.absolute() == output.absolute():
+        check_not_input(path, (source, lexicon))
+    if links == output:
         raise UsageError(
             "Translations and --alignments cannot go to the same place: name another file for one of them."
         )

@@ -27,7 +27,6 @@ class TranslationWriter:
 
     form: OutputFormat
     n_best: int | None
-    scores: bool
     is_linked: bool
     """Whether word links are written."""
 
@@ -71,12 +70,12 @@ class TranslationWriter:
             yield format_pharaoh(links_of_hypothesis or frozenset()).encode() + b"\n"
 
     def _text(self, translation: Translation, number: int) -> Iterator[str]:
+        if self.n_best is None:
+            yield translation.text
+            return
         ranked = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in translation.hypotheses]
-        for score, text in islice(chain(ranked, repeat(_NOTHING)), self.n_best or 1):
-            if self.n_best is not None:
-                yield f"{number}\t{score}\t{text}"
-            else:
-                yield f"{score}\t{text}" if self.scores else text
+        for score, text in islice(chain(ranked, repeat(_NOTHING)), self.n_best):
+            yield f"{number}\t{score}\t{text}"
 
     def _json(self, translation: Translation, number: int, links: Sequence[Links | None]) -> str:
         hypotheses = [

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from nmt.cli import options
-from nmt.cli.options import (
-    build_translator,
-    load_models,
-    option,
-    read_gold_links,
-    set_up,
-)
+from nmt.cli.options import build_translator, file_option, flag, load_models, option, read_gold_links, set_up
 from nmt.cli.streams import STANDARD, check_not_input, count_pairs, open_output, read_parallel
 from nmt.errors import UsageError
 from nmt.runtime.progress import timed, with_progress
@@ -29,10 +23,13 @@ if TYPE_CHECKING:
     from nmt.bundle.folder import Bundle
 
 LinksFormat = Literal["pharaoh", "json"]
+Weights = Literal["posterior", "attention"]
+Extract = Literal["argmax", "threshold", "mutual"]
 Symmetrize = Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"]
 LinkRow = tuple[str, "Links", tuple[int, int]]
 """A line of output, its links, and the numbers of source and target words."""
-_extraction_option = partial(option, panel="Extraction of links")
+_EXTRACTION = "Extraction of links"
+extraction_option = partial(option, panel=_EXTRACTION)
 
 
 def align(
@@ -42,31 +39,22 @@ def align(
     to: options.To = None,
     output: options.LinksOutput = None,
     form: Annotated[LinksFormat, option("pharaoh; json has weights too.", "NAME", "--format")] = "pharaoh",
-    confidence: Annotated[bool, option("Write the weight of each link too: `i-j:0.97`.", "", "--confidence")] = False,
+    confidence: Annotated[bool, flag("--confidence", "Write the weight of each link too: `i-j:0.97`.")] = False,
     weights: Annotated[
-        Literal["posterior", "attention"] | None,
-        _extraction_option("posterior (given the target word) or attention.", "NAME", default="posterior"),
+        Weights | None, extraction_option("posterior or attention.", "NAME", default="posterior")
     ] = None,
     layer: options.AttentionLayer = None,
     head: options.AttentionHead = None,
-    extract: Annotated[
-        Literal["argmax", "threshold", "mutual"] | None,
-        _extraction_option("argmax, threshold or mutual.", "NAME", default="mutual; for attention argmax"),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        _extraction_option("Least weight.", "0..1", default="mutual 0.45, with --aligner 0.4; threshold 0.3"),
-    ] = None,
+    extract: Annotated[Extract | None, extraction_option("How to find links.", "NAME", default="by --weights")] = None,
+    threshold: Annotated[float | None, extraction_option("Least weight.", "0..1", default="by --extract")] = None,
     reverse: Annotated[
-        Path | None, _extraction_option("Model of the other direction, to join links with.", "MODEL", default="none")
+        Path | None, extraction_option("Model of the reverse direction.", "MODEL", default="none")
     ] = None,
     symmetrize: Annotated[
-        Symmetrize | None,
-        _extraction_option("How to join both directions; see Details.", "NAME", default="by --weights"),
+        Symmetrize | None, extraction_option("How to join both directions.", "NAME", default="by --weights")
     ] = None,
     aligner: Annotated[
-        Path | None,
-        _extraction_option("Aligner of `nmt links --save`, to average with.", "FILE", default="none"),
+        Path | None, file_option("Aligner of `nmt links --save`, to average with.", panel=_EXTRACTION)
     ] = None,
     gold: options.Gold = None,
     gold_order: options.GoldOrder = "source-target",
@@ -87,9 +75,12 @@ def align(
     Details:
 
     Each pair gives a line `i-j ...`: source word i, target word j, from 0; none if a side is blank or has over 500 tokens.
-    Without spaces, words are tokens. --extract: argmax links each target word to its best source word; threshold (default
-    if guided) links what reaches --threshold; mutual normalizes over target words too. --symmetrize: intersection, union,
-    grow-diag-final-and; for posteriors mean, geometric.
+    Without spaces, words are tokens.
+
+    --weights posterior are those given the target word. --extract argmax (default for attention) links each target word to
+    its best source word; threshold (default for guided attention) links what reaches --threshold, 0.3; mutual (default for
+    posteriors) normalizes over target words too, with --threshold 0.45, or 0.4 with --aligner. --symmetrize joins links by
+    intersection, union or grow-diag-final-and (default for attention), weights by mean or geometric (default for posteriors).
     """
     set_up(quiet=quiet, threads=threads)
     chooses_attention = layer is not None or head is not None

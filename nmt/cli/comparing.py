@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import Device, Quiet, Split, argument, machine_option, option, set_up
+from nmt.cli.options import Device, Quiet, Settings, Split, argument, machine_option, option, set_up
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import with_progress
 
@@ -25,25 +25,13 @@ if TYPE_CHECKING:
 
 def compare(
     recipes: Annotated[
-        list[str],
-        argument(
-            "YAML files, folders of them, or recipes that ship with nmt; `attention` names a group.",
-            "RECIPE",
-            default=False,
-        ),
+        list[str], argument("YAML files, folders of them, or names or groups of `nmt recipe list`.", "RECIPE")
     ],
-    out: Annotated[Path, option("Folder of runs and table.", "DIR", "--out", "-o", default=False)],
-    settings: Annotated[
-        list[str] | None,
-        option("Change one setting of every recipe; may be repeated.", "KEY=VALUE", "--set", default="the recipes'"),
-    ] = None,
+    out: Annotated[Path, option("Folder of runs and table.", "DIR", "--out", "-o")],
+    settings: Settings = None,
     split: Split = "test",
-    aligned: Annotated[
-        str | None, option("Text with gold links, for the AER.", "TEXT", default="that of --split")
-    ] = None,
-    baseline: Annotated[
-        str | None, option("Test the others against this one; p-values by randomization.", "RECIPE", default="none")
-    ] = None,
+    aligned: Annotated[str | None, option("Text with gold links, for the AER.", "TEXT", default="as --split")] = None,
+    baseline: Annotated[str | None, option("Test the others against this one.", "RECIPE", default="none")] = None,
     jobs: Annotated[int, machine_option("Trainings at a time.", "N", "--jobs", "-j", min=1)] = 1,
     threads: Annotated[
         int | None, machine_option("CPU threads of each training.", "N", default="cores divided by --jobs", min=1)

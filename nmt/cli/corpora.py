@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 60
 """Most characters of each side of a sample."""
-Locator = Annotated[
-    str, argument("Text as in a recipe: sample:test, web.tmx, text/web.{en,de}.gz.", "LOCATOR", default=False)
-]
+Locator = Annotated[str, argument("Text as in a recipe: sample:test, web.tmx, text/web.{en,de}.gz.", "LOCATOR")]
 
 corpora_app = typer.Typer(
     name="corpora",
@@ -98,7 +96,7 @@ def _some(sizes: Mapping[str, int | None]) -> str:
 
 @corpora_app.command("info", cls=Command)
 def describe_corpus(
-    name: Annotated[str, argument("Corpus of `nmt corpora list`.", "NAME", default=False)],
+    name: Annotated[str, argument("Corpus of `nmt corpora list`.", "NAME")],
 ) -> None:
     """Describe a corpus: splits, checksums, license, citation and sources.
 
@@ -135,7 +133,7 @@ def describe_corpus(
 
 @corpora_app.command("fetch", cls=Command)
 def fetch_corpus(
-    name: Annotated[str, argument("Corpus of `nmt corpora list`, or one split.", "NAME[/SPLIT]", default=False)],
+    name: Annotated[str, argument("Corpus of `nmt corpora list`, or one split.", "NAME[/SPLIT]")],
 ) -> None:
     """Fetch a corpus, or one split of it, into the cache and check it.
 

@@ -10,8 +10,18 @@ from typing import Annotated, Any
 import typer
 
 from nmt.cli import options
-from nmt.cli.options import argument, build_translator, decoding_settings, load_models, option, set_up, unknown_words
-from nmt.cli.streams import input_name, open_input, write_lines
+from nmt.cli.options import (
+    argument,
+    build_translator,
+    decoding_settings,
+    file_option,
+    flag,
+    load_models,
+    option,
+    set_up,
+    unknown_words,
+)
+from nmt.cli.streams import read_side, write_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import with_progress
 from nmt.runtime.wording import counted
@@ -20,34 +30,25 @@ _scoring_option = partial(option, panel="Scores")
 
 
 def evaluate(
-    models: Annotated[
-        list[Path] | None,
-        argument("Models (folder, .zip, hf:owner/name), scored as an ensemble; or --hyp.", "MODEL", default=False),
-    ] = None,
+    models: Annotated[list[Path] | None, argument("Models, scored as an ensemble; or --hyp.", "MODEL")] = None,
     split: options.Split = "test",
     to: options.To = None,
     hyp: Annotated[
-        Path | None, option("Translations to score; - is stdin.", "FILE", "--hyp", default="the model's")
+        Path | None, file_option("Translations to score; - is stdin.", "--hyp", default="the model's")
     ] = None,
-    ref: Annotated[
-        list[Path] | None, option("References of --hyp; may be repeated.", "FILE", "--ref", default="none")
-    ] = None,
-    baseline: Annotated[
-        Path | None, option("Translations by another system, to compare with.", "FILE", default="none")
-    ] = None,
+    ref: Annotated[list[Path] | None, file_option("References of --hyp; may be repeated.", "--ref")] = None,
+    baseline: Annotated[Path | None, file_option("Translations by another system, to compare with.")] = None,
     as_json: options.AsJson = False,
-    output: Annotated[
-        Path | None, option("Also write the translations.", "FILE", "--output", "-o", default="none")
-    ] = None,
+    output: Annotated[Path | None, file_option("Also write the translations.", "--output", "-o")] = None,
     language: Annotated[
-        str | None, _scoring_option("Target language of --hyp, such as de or ja.", "CODE", default="unknown")
+        str | None, _scoring_option("Language of --hyp, such as de.", "CODE", default="unknown")
     ] = None,
     tokenize: Annotated[
-        str | None, _scoring_option("sacreBLEU tokenizer.", "NAME", default="the recipe's, else by language")
+        str | None, _scoring_option("sacreBLEU tokenizer.", "NAME", default="by recipe or language")
     ] = None,
-    lowercase: Annotated[bool, _scoring_option("Compare BLEU and chrF in lower case.", "", "--lowercase")] = False,
+    lowercase: Annotated[bool, flag("--lowercase", "Compare BLEU and chrF in lower case.", panel="Scores")] = False,
     published: Annotated[
-        bool, _scoring_option("Score as Multi30k papers do: lowercased, Moses tokens.", "", "--published")
+        bool, flag("--published", "Score as Multi30k papers do: lowercased, Moses tokens.", panel="Scores")
     ] = False,
     bootstrap: Annotated[int, _scoring_option("Resamples, shuffles for --baseline; 0: none.", "N", min=0)] = 1000,
     beam_size: options.BeamSize = None,
@@ -79,29 +80,25 @@ def evaluate(
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.comparison.evaluation import Evaluation
+    from nmt.comparison.evaluation import evaluate as evaluate_model
+    from nmt.comparison.held_out import held_out_texts
 
+    models = models or []
+    if not models and (hyp is None or not ref):
+        raise UsageError("There is nothing to evaluate: give a MODEL, or --hyp and --ref.")
+    if models and (hyp or ref or language):
+        raise UsageError("Give a MODEL, or --hyp with --ref and --language, but not both.")
     _check_scoring(tokenize, bootstrap, language, published=published, compares=baseline is not None)
     scoring: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
     scoring |= {"published": published, "bootstrap": bootstrap}
     decoding = decoding_settings(settings, beam_size=beam_size, length_penalty=length_penalty, mbr_samples=mbr_samples)
-    if not models:
-        if replace_unknown or lexicon is not None:
-            raise UsageError("--replace-unknown and --lexicon change what a MODEL writes, not what --hyp holds.")
-        if hyp is None or not ref:
-            raise UsageError("There is nothing to evaluate: give a MODEL, or --hyp and --ref.")
-        lines = _read(hyp)
+    if hyp is not None and ref:
+        lines = read_side(hyp)
         references = [_matching(path, len(lines), hyp) for path in ref]
         compared = _matching(baseline, len(lines), hyp) if baseline else None
         text = Evaluation(" ".join(map(str, ref)), str(hyp), lines, references)
         result = text.scored(baseline=compared, language=language, **scoring)
-    elif hyp or ref:
-        raise UsageError("Give a MODEL, or --hyp with --ref, but not both.")
-    elif language is not None:
-        raise UsageError("--language is that of --hyp; that of what a MODEL writes is known: leave it out.")
     else:
-        from nmt.comparison.evaluation import evaluate as evaluate_model
-        from nmt.comparison.held_out import held_out_texts
-
         bundles = load_models(models, device)
         texts = held_out_texts(bundles[0].recipe, split, to)
         translator = build_translator(
@@ -143,17 +140,9 @@ def _check_scoring(
         check_tokenizer(tokenize)
 
 
-def _read(path: Path) -> list[str]:
-    """Read the lines of a file or of stdin."""
-    from nmt.data.lines import lines_of
-
-    with open_input(path) as stream:
-        return list(lines_of(stream, input_name(path)))
-
-
 def _matching(path: Path, count: int, other: Path | str) -> list[str]:
     """Read the lines of a file. Raises DataError if there are not `count` lines."""
-    lines = _read(path)
+    lines = read_side(path)
     if len(lines) != count:
         raise DataError(
             f"{path} has {counted(len(lines), 'line')}, but {other} has {count:,}: the lines do not correspond."

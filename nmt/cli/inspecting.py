@@ -107,7 +107,7 @@ def list_recipes() -> None:
 
 @recipe_app.command("show", cls=Command)
 def show_recipe(
-    name: Annotated[str, argument("YAML file, or a recipe of `nmt recipe list`.", "RECIPE", default=False)],
+    name: Annotated[str, argument("YAML file, or a recipe of `nmt recipe list`.", "RECIPE")],
 ) -> None:
     """Print a recipe, to start one of your own.
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from nmt.cli import options
 from nmt.cli.aligning import LinkRow, write_links
-from nmt.cli.options import option, read_gold_links, set_up
+from nmt.cli.options import file_option, flag, read_gold_links, set_up
 from nmt.cli.streams import check_not_input, read_parallel
 from nmt.errors import UsageError
 from nmt.runtime.progress import timed, with_progress
@@ -23,30 +22,18 @@ _log = logging.getLogger(__name__)
 
 FEW = 1000
 """Fewer lines cause a warning: the AER on the Hansards is 37 % for 37 lines, 14 % for 1,000, 9 % for 10,000."""
-_learning_option = partial(option, panel="Learning")
+_LEARNING = "Learning"
 
 
 def links(
     source: options.SourceText,
     target: options.TargetText,
     output: options.LinksOutput = None,
-    more_source: Annotated[
-        Path | None,
-        _learning_option("More source text, only to learn from; a short text needs it.", "FILE", default="none"),
-    ] = None,
-    more_target: Annotated[
-        Path | None, _learning_option("Its translation, line by line.", "FILE", default="none")
-    ] = None,
-    save: Annotated[
-        Path | None, _learning_option("Save what was learned, for --aligner.", "FILE", default="none")
-    ] = None,
-    aligner: Annotated[
-        Path | None,
-        _learning_option("Link by what an earlier --save wrote, and learn nothing.", "FILE", default="none"),
-    ] = None,
-    confidence: Annotated[
-        bool, option("Write the probability of each link too: `i-j:0.97`.", "", "--confidence")
-    ] = False,
+    more_source: Annotated[Path | None, file_option("More source text, to learn from.", panel=_LEARNING)] = None,
+    more_target: Annotated[Path | None, file_option("Its translation, line by line.", panel=_LEARNING)] = None,
+    save: Annotated[Path | None, file_option("Save what was learned, for --aligner.", panel=_LEARNING)] = None,
+    aligner: Annotated[Path | None, file_option("Link by what --save wrote; learn nothing.", panel=_LEARNING)] = None,
+    confidence: Annotated[bool, flag("--confidence", "Write the probability of each link too: `i-j:0.97`.")] = False,
     gold: options.Gold = None,
     gold_order: options.GoldOrder = "source-target",
     bootstrap: options.Bootstrap = 1000,

@@ -38,6 +38,16 @@ def option(
     )
 
 
+def file_option(text: str, *names: str, default: str = "none", panel: str | None = None) -> Any:
+    """An option that names a file."""
+    return option(text, "FILE", *names, default=default, panel=panel)
+
+
+def flag(name: str, text: str, *, panel: str | None = None) -> Any:
+    """An option without a value."""
+    return option(text, "", name, panel=panel)
+
+
 machine_option = partial(option, panel="Machine")
 """An option that changes where and how fast something is computed."""
 _search_option = partial(option, panel="Search", default=THE_RECIPES)
@@ -50,38 +60,28 @@ def argument(text: str, metavar: str | None = None, *, default: str | bool = Tru
 
 
 To = Annotated[str | None, option("Target language, of a model with several.", "CODE", "--to", default="the only one")]
-Model = Annotated[Path, argument("Model: a folder, a .zip or hf:owner/name.", "MODEL", default=False)]
-SourceText = Annotated[
-    Path, option("Source text, one sentence per line; - is stdin.", "FILE", "--source", "-s", default=False)
-]
-TargetText = Annotated[
-    Path, option("Its translation, line by line; - is stdin.", "FILE", "--target", "-t", default=False)
-]
-SourceLanguage = Annotated[str, option("Source language, such as en.", "CODE", "--source", default=False)]
-TargetLanguage = Annotated[str, option("Target language, such as de.", "CODE", "--target", default=False)]
-PrefixOutput = Annotated[str, option("Write PREFIX.en and PREFIX.de.", "PREFIX", "--output", "-o", default=False)]
+Model = Annotated[Path, argument("Model: a folder, a .zip or hf:owner/name.", "MODEL")]
+SourceText = Annotated[Path, option("Source text, one sentence per line; - is stdin.", "FILE", "--source", "-s")]
+TargetText = Annotated[Path, option("Its translation, line by line; - is stdin.", "FILE", "--target", "-t")]
+SourceLanguage = Annotated[str, option("Source language, such as en.", "CODE", "--source")]
+TargetLanguage = Annotated[str, option("Target language, such as de.", "CODE", "--target")]
+PrefixOutput = Annotated[str, option("Write PREFIX.en and PREFIX.de.", "PREFIX", "--output", "-o")]
 LinksOutput = Annotated[
-    Path | None, option("Where to write the links.", "FILE", "--output", "-o", default="stdout; with --gold, nowhere")
+    Path | None, file_option("Where to write the links.", "--output", "-o", default="stdout; with --gold, nowhere")
 ]
-AttentionLayer = Annotated[
-    int | None, option("Use the attention of this layer of a Transformer.", "L", "--layer", default=THE_RECIPES, min=1)
-]
-AttentionHead = Annotated[
-    int | None, option("Head of that layer.", "H", "--head", default="mean of the layer's heads", min=1)
-]
-Gold = Annotated[
-    Path | None, _evaluation_option("Gold links (Pharaoh or NAACL): print the AER.", "FILE", default="none")
-]
-GoldOrder = Annotated[
-    Literal["source-target", "target-source"],
-    _evaluation_option("source-target or target-source, as in --gold.", "ORDER"),
-]
+AttentionLayer = Annotated[int | None, option("Layer of a Transformer.", "L", "--layer", default=THE_RECIPES, min=1)]
+AttentionHead = Annotated[int | None, option("Head of that layer.", "H", "--head", default="mean of the heads", min=1)]
+Gold = Annotated[Path | None, file_option("Gold links (Pharaoh or NAACL): print the AER.", panel="Evaluation")]
+Order = Literal["source-target", "target-source"]
+GoldOrder = Annotated[Order, _evaluation_option("Order in --gold: source-target or target-source.", "ORDER")]
 Bootstrap = Annotated[int, _evaluation_option("Resamples for the 95 % interval of the AER; 0: none.", "N", min=0)]
-RecipeName = Annotated[
-    str, argument("YAML file, or a recipe that ships with nmt (`nmt recipe list`).", "RECIPE", default=False)
-]
+RECIPE_HELP = "YAML file, or a recipe that ships with nmt (`nmt recipe list`)."
+RecipeName = Annotated[str, argument(RECIPE_HELP, "RECIPE")]
 Settings = Annotated[
-    list[str] | None, option("Change one setting; may be repeated.", "KEY=VALUE", "--set", default=THE_RECIPES)
+    list[str] | None, option("Change a setting; repeatable.", "KEY=VALUE", "--set", default=THE_RECIPES)
+]
+RunFolder = Annotated[
+    Path | None, option("Run folder.", "DIR", "--out", "-o", default="runs/NAME, by the recipe's name")
 ]
 Device = Annotated[str, machine_option("auto, cpu, cuda, cuda:N or mps (Apple).", "NAME")]
 Threads = Annotated[int | None, machine_option("CPU threads.", "N", default="one per core", min=1)]
@@ -90,35 +90,27 @@ BatchTokens = Annotated[
     int | None, machine_option("Tokens per batch; fewer save memory.", "N", default="8192, 65536 on a GPU", min=1)
 ]
 ScoredTokens = Annotated[int, machine_option("Tokens per batch; fewer save memory.", "N", min=1)]
+_WINDOWS = f"{WINDOW} a thread, {GPU_WINDOW} a GPU, 1 if typed"
 Window = Annotated[
-    int | None,
-    machine_option(
-        "Lines read ahead; 1 answers each line of a pipe at once.",
-        "N",
-        default=f"{WINDOW} a thread, {GPU_WINDOW} a GPU, 1 if typed",
-        min=1,
-    ),
+    int | None, machine_option("Lines read ahead; 1 answers each line of a pipe.", "N", default=_WINDOWS, min=1)
 ]
-AsJson = Annotated[bool, option("Print one JSON object.", "", "--json")]
+AsJson = Annotated[bool, flag("--json", "Print one JSON object.")]
 Split = Annotated[str, option("Text to translate: test, valid or a locator.", "TEXT")]
 Quiet = Annotated[bool, option("Print only errors on stderr.", "", "--quiet", "-q")]
 BeamSize = Annotated[int | None, _search_option("Beam size; 1 is greedy search.", "N", min=1)]
 LengthPenalty = Annotated[float | None, _search_option("Length penalty of Wu et al. 2016, eq. 14.", "ALPHA", min=0)]
 MbrSamples = Annotated[int | None, _search_option("Draw N; take the one most like all (MBR).", "N", "--mbr", min=1)]
 DecodingSettings = Annotated[
-    list[str] | None,
-    _search_option("Change one setting, such as decoding.horizon=2; may be repeated.", "KEY=VALUE", "--set"),
+    list[str] | None, _search_option("Change a setting, as decoding.horizon=2; repeatable.", "KEY=VALUE", "--set")
 ]
 ReplaceUnknown = Annotated[
-    bool, option("Replace each unknown word (⁇) by its aligned source word.", "", "--replace-unknown", panel="Search")
+    bool, flag("--replace-unknown", "Replace each unknown word (⁇) by its aligned source word.", panel="Search")
 ]
-Lexicon = Annotated[
-    Path | None, _search_option("Replace them by lines `word TAB translation`.", "FILE", default="none")
-]
+Lexicon = Annotated[Path | None, file_option("Replace them by lines `word TAB translation`.", panel="Search")]
 
 ShortlistFile = Annotated[
     Path | None,
-    machine_option("Use only target tokens that `nmt shortlist` lists.", "FILE", "--shortlist", default="all"),
+    file_option("Use only target tokens that `nmt shortlist` lists.", "--shortlist", default="all", panel="Machine"),
 ]
 
 

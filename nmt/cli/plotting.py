@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nmt.cli import options
-from nmt.cli.options import argument, build_translator, load_models, option, set_up
-from nmt.cli.streams import open_input, text_lines
+from nmt.cli.options import argument, build_translator, file_option, flag, load_models, option, set_up
+from nmt.cli.streams import read_side
 from nmt.errors import DataError, UsageError
 from nmt.runtime.files import write_content
 from nmt.runtime.progress import with_progress
@@ -35,37 +35,29 @@ _picture_option = partial(option, panel="Picture")
 
 def plot(
     model: options.Model,
-    sentences: Annotated[
-        list[str] | None, argument("Sentence to translate; or use --input.", "SENTENCE", default=False)
-    ] = None,
+    sentences: Annotated[list[str] | None, argument("Sentence to translate; or use --input.", "SENTENCE")] = None,
     output: Annotated[Path, option("Picture (.png, .pdf, .svg) or page (.html).", "FILE", "--output", "-o")] = Path(
         "alignment.png"
     ),
-    source: Annotated[
-        Path | None, option("Sentences, one per line; - is stdin.", "FILE", "--input", "-i", default="none")
-    ] = None,
+    source: Annotated[Path | None, file_option("Sentences, one per line; - is stdin.", "--input", "-i")] = None,
     to: options.To = None,
     target: Annotated[str | None, option("Align this translation of SENTENCE.", "TEXT", default="the model's")] = None,
-    reference: Annotated[
-        Path | None, option("Reference translations, for BLEU.", "FILE", "--reference", "-r", default="none")
-    ] = None,
-    force: Annotated[bool, option("Align the references instead of the model's translations.", "", "--force")] = False,
-    gold: Annotated[
-        Path | None, option("Gold links (Pharaoh or NAACL), for the AER. Implies --force.", "FILE", default="none")
-    ] = None,
+    reference: Annotated[Path | None, file_option("Reference translations, for BLEU.", "--reference", "-r")] = None,
+    force: Annotated[bool, flag("--force", "Align the references instead of the model's translations.")] = False,
+    gold: Annotated[Path | None, file_option("Gold links (Pharaoh or NAACL), for the AER. Implies --force.")] = None,
     posterior: Annotated[
-        bool, option("Show the posterior alignment given the target words, not the attention.", "", "--posterior")
+        bool, flag("--posterior", "Show the posterior alignment given the target words, not the attention.")
     ] = False,
     self_attention: Annotated[
-        bool, option("Show what the words of SENTENCE read of each other, in a Transformer.", "", "--self")
+        bool, flag("--self", "Show what the words of SENTENCE read of each other, in a Transformer.")
     ] = False,
     layer: options.AttentionLayer = None,
     head: options.AttentionHead = None,
     beam_size: options.BeamSize = None,
-    subwords: Annotated[bool, _picture_option("Show subword tokens instead of words.", "", "--subwords")] = False,
+    subwords: Annotated[bool, flag("--subwords", "Show subword tokens instead of words.", panel="Picture")] = False,
     style: Annotated[Literal["color", "gray"], _picture_option("color, or gray as in the papers.", "NAME")] = "color",
     font: Annotated[
-        Path | None, _picture_option("Font of the words (.ttf, .otf, .ttc).", "FILE", default="DejaVu Sans")
+        Path | None, file_option("Font of the words (.ttf, .otf, .ttc).", default="DejaVu Sans", panel="Picture")
     ] = None,
     compare: Annotated[
         Path | None, option("A second model beside the first, on a page.", "MODEL", default="none")
@@ -185,20 +177,15 @@ def _read_request(
     if target is None and reference is None and (force or gold is not None):
         flag = "--force" if gold is None else "--gold"
         raise UsageError(f"{flag} needs the translations: give --target or --reference.")
-    sources = list(sentences) if source is None else _lines(source)
+    sources = list(sentences) if source is None else read_side(source)
     if not sources:
         raise DataError("There is no sentence to plot: the input is empty.")
-    references = _lines(reference) if reference is not None else None if target is None else [target]
+    references = read_side(reference) if reference is not None else None if target is None else [target]
     if references is not None and len(references) != len(sources):
         counts = f"{len(references):,} for {len(sources):,}"
         raise DataError(f"There must be as many reference translations as sentences, but there are {counts}.")
     forced = force or target is not None or gold is not None
     return Request(sources, references, forced, None if gold is None else read_gold(gold, len(sources)))
-
-
-def _lines(path: Path) -> list[str]:
-    with open_input(path) as stream:
-        return list(text_lines(stream, path))
 
 
 @dataclass(frozen=True)

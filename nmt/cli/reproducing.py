@@ -7,21 +7,18 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from nmt.cli.options import AsJson, Device, Quiet, RecipeName, Settings, Threads, option, set_up
-from nmt.errors import DataError, UsageError
+from nmt.cli.options import AsJson, Device, Quiet, RecipeName, RunFolder, Settings, Threads, set_up
+from nmt.errors import UsageError
 from nmt.runtime.progress import with_progress
 
 
 def reproduce(
     name: RecipeName,
     settings: Settings = None,
-    out: Annotated[
-        Path | None, option("Run folder.", "DIR", "--out", "-o", default="runs/NAME, by the recipe's name")
-    ] = None,
+    out: RunFolder = None,
     as_json: AsJson = False,
     device: Device = "auto",
     threads: Threads = None,
@@ -57,7 +54,6 @@ def reproduce(
     from nmt.plotting.curves import plot_learning_curve
     from nmt.runtime.device import choose_device, processor
     from nmt.runtime.files import write_content
-    from nmt.training.folder import has_state
     from nmt.training.log import METRICS
     from nmt.training.trainer import train
 
@@ -68,19 +64,12 @@ def reproduce(
     check_same_recipe(recipe, run)
     chosen_device = choose_device(device)
     machine = {"processor": processor(chosen_device), "threads": torch.get_num_threads()}
-    try:
-        text = HeldOut.load(recipe, "test")
-        wanted = measurements(recipe, text)  # fails before any work is done
-        if not (run / TRAINED).is_file():
-            _say(f"train: {run}", quiet=quiet)
-            train(recipe, run, device=chosen_device, resume=run.is_dir(), quiet=quiet)
-            plot_learning_curve(run / METRICS, run / "learning-curve.png")
-            mark_trained(run, machine)
-    except DataError as error:
-        if has_state(run):
-            raise
-        raise DataError(f"{error} What the recipe needs: `nmt recipe show {name}`.") from None
-    _say(f"decode and score: {text.corpus.name}", quiet=quiet)
+    text = HeldOut.load(recipe, "test")
+    wanted = measurements(recipe, text)  # fails before any work is done
+    if not (run / TRAINED).is_file():
+        train(recipe, run, device=chosen_device, resume=run.is_dir(), quiet=quiet)
+        plot_learning_curve(run / METRICS, run / "learning-curve.png")
+        mark_trained(run, machine)
     translator = load(run, chosen_device, to=text.corpus.languages[1])
     scores = measure_scores(translator, run, recipe, text, wanted, progress=partial(with_progress, quiet=quiet))
     description, aligned = text.describe()
@@ -97,9 +86,3 @@ def reproduce(
     content = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
     write_content(run / RECORD, content)
     typer.echo(content if as_json else markdown(record), nl=False)
-    _say(f"record: {run / RECORD}", quiet=quiet)
-
-
-def _say(step: str, *, quiet: bool) -> None:
-    if not quiet:
-        typer.echo(f"== {step}", err=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli import options
-from nmt.cli.options import build_translator, load_models, option, set_up
+from nmt.cli.options import build_translator, flag, load_models, set_up
 from nmt.cli.streams import read_parallel
 from nmt.runtime.wording import counted, perplexity
 
@@ -19,7 +19,7 @@ def score(
     source: options.SourceText,
     target: options.TargetText,
     to: options.To = None,
-    normalize: Annotated[bool, option("Divide by the number of tokens, end mark included.", "", "--normalize")] = False,
+    normalize: Annotated[bool, flag("--normalize", "Divide by the number of tokens, end mark included.")] = False,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
     threads: options.Threads = None,

@@ -15,7 +15,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def serve(
-    models: Annotated[list[Path], argument("Models, to choose from and compare.", "MODEL", default=False)],
+    models: Annotated[list[Path], argument("Models, to choose from and compare.", "MODEL")],
     host: Annotated[str, option("Address to listen on.", "ADDRESS")] = "127.0.0.1",
     port: Annotated[int, option("Port; 0 is any free one.", "N", min=0, max=65535)] = 5000,
     max_characters: Annotated[int, option("Characters per request.", "N", min=1, max=1000000)] = 5000,

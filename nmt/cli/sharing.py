@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Model, Quiet, argument, option, set_up
+from nmt.cli.options import Model, Quiet, argument, flag, option, set_up
 
 License = Annotated[
     str | None,
@@ -17,7 +17,7 @@ License = Annotated[
 
 def export(
     model: Model,
-    output: Annotated[Path, option("New file; it ends with .zip.", "FILE", "--output", "-o", default=False)],
+    output: Annotated[Path, option("New file; it ends with .zip.", "FILE", "--output", "-o")],
     license: License = None,
     quiet: Quiet = False,
 ) -> None:
@@ -44,9 +44,9 @@ def export(
 
 def push(
     model: Model,
-    name: Annotated[str, argument("owner/name on the hub.", "NAME", default=False)],
+    name: Annotated[str, argument("owner/name on the hub.", "NAME")],
     license: License = None,
-    private: Annotated[bool, option("Make a private repository.", "", "--private")] = False,
+    private: Annotated[bool, flag("--private", "Make a private repository.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Upload a model to the Hugging Face hub.

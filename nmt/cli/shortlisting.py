@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Model, option, set_up
+from nmt.cli.options import Model, file_option, option, set_up
 from nmt.cli.streams import check_not_input, read_parallel
 from nmt.errors import UsageError
 
@@ -18,12 +18,12 @@ FILE = "shortlist.safetensors"
 def shortlist(
     model: Model,
     source: Annotated[
-        Path | None, option("Source text, one sentence per line.", "FILE", "--source", "-s", default="training text")
+        Path | None, file_option("Source text, one sentence per line.", "--source", "-s", default="training text")
     ] = None,
     target: Annotated[
-        Path | None, option("Its translation, line by line.", "FILE", "--target", "-t", default="training text")
+        Path | None, file_option("Its translation, line by line.", "--target", "-t", default="training text")
     ] = None,
-    output: Annotated[Path | None, option("Where to write.", "FILE", "--output", "-o", default=f"MODEL/{FILE}")] = None,
+    output: Annotated[Path | None, file_option("Where to write.", "--output", "-o", default=f"MODEL/{FILE}")] = None,
     candidates: Annotated[int, option("Most translations per source token.", "N", min=0)] = 40,
     frequent: Annotated[int, option("Frequent target tokens on every list.", "N", min=0)] = 500,
 ) -> None:

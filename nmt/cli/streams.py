@@ -72,15 +72,30 @@ def check_not_input(output: Path | None, inputs: Iterable[Path | None]) -> None:
 
 @contextmanager
 def open_input(path: Path) -> Iterator[BinaryIO]:
-    """Open stdin or a file, decompressed by its suffix. Raises DataError if it cannot be opened."""
+    """Open stdin or a file, decompressed by its suffix.
+
+    Raises DataError if it cannot be opened, and UsageError if it holds more than one side of a text, by its suffix.
+    """
+    from nmt.data.formats import holds_pairs
+    from nmt.data.tables import is_table
+
     if path == STANDARD:
         if sys.stdin is None:
             raise DataError("Standard input is closed: name a file to read.")
         yield sys.stdin.buffer
         return
-    _refuse_pairs(path)
+    if is_table(path) or holds_pairs(path):
+        raise UsageError(
+            f"{path} is no file with one sentence per line, which is needed here: write one with `nmt corpora export`."
+        )
     with open_binary(path) as stream:
         yield stream
+
+
+def read_side(path: Path) -> list[str]:
+    """Read the lines of stdin or a file, which must be valid UTF-8. Raises DataError or UsageError."""
+    with open_input(path) as stream:
+        return list(lines_of(stream, input_name(path)))
 
 
 @contextmanager
@@ -100,23 +115,6 @@ def open_texts(path: Path, direction: Direction) -> Iterator[Iterable[str]]:
         path = sacrebleu_files(str(path), *direction)[0]
     with open_input(path) as stream:
         yield text_lines(stream, path)
-
-
-def _refuse_pairs(path: Path) -> None:
-    """Raise UsageError if a file holds both sides of a text, by its suffix."""
-    from nmt.data.formats import holds_pairs
-    from nmt.data.tables import is_table
-
-    if is_table(path):
-        raise UsageError(
-            f"{path} is a table, but a file with one sentence per line is needed here: write the column to a file of its own, "
-            "or rename it if it has none."
-        )
-    if holds_pairs(path):
-        raise UsageError(
-            f"{path} holds both sides of a text, but a file with one sentence per line is needed here: write two such files "
-            "with `nmt corpora export`."
-        )
 
 
 @contextmanager

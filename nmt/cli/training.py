@@ -8,16 +8,24 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import THE_RECIPES, Device, Quiet, Settings, Threads, argument, option, set_up
+from nmt.cli.options import (
+    RECIPE_HELP,
+    THE_RECIPES,
+    Device,
+    Quiet,
+    RunFolder,
+    Settings,
+    Threads,
+    argument,
+    flag,
+    option,
+    set_up,
+)
 from nmt.errors import UsageError
 from nmt.runtime.cores import usable_cores
 from nmt.runtime.wording import counted
 
 _text = partial(option, panel="Text", default=THE_RECIPES)
-RecipeArgument = Annotated[
-    list[str] | None,
-    argument("YAML file, or a recipe that ships with nmt (`nmt recipe list`).", "RECIPE", default="auto"),
-]
 SourceCode = Annotated[str | None, _text("Source language, such as es.", "CODE", "--source")]
 TargetCode = Annotated[str | None, _text("Target language, such as gn.", "CODE", "--target")]
 TrainText = Annotated[str | None, _text("Training text: 'data/train.{es,gn}', a table, a corpus.", "TEXT", "--train")]
@@ -26,19 +34,17 @@ TestText = Annotated[str | None, _text("Text for `nmt evaluate`.", "TEXT", "--te
 
 
 def train(
-    recipe: RecipeArgument = None,
+    recipe: Annotated[str | None, argument(RECIPE_HELP, "RECIPE", default="auto")] = None,
     source: SourceCode = None,
     target: TargetCode = None,
     train: TrainText = None,
     valid: ValidText = None,
     test: TestText = None,
     settings: Settings = None,
-    out: Annotated[
-        Path | None, option("Run folder.", "DIR", "--out", "-o", default="runs/NAME, by the recipe's name")
-    ] = None,
-    resume: Annotated[bool, option("Resume the run in --out.", "", "--resume")] = False,
-    force: Annotated[bool, option("Resume even if the recipe or the text has changed.", "", "--force")] = False,
-    dump_recipe: Annotated[bool, option("Print the recipe with all defaults, and exit.", "", "--dump-recipe")] = False,
+    out: RunFolder = None,
+    resume: Annotated[bool, flag("--resume", "Resume the run in --out.")] = False,
+    force: Annotated[bool, flag("--force", "Resume even if the recipe or the text has changed.")] = False,
+    dump_recipe: Annotated[bool, flag("--dump-recipe", "Print the recipe with all defaults, and exit.")] = False,
     device: Device = "auto",
     threads: Threads = None,
     quiet: Quiet = False,
@@ -75,12 +81,19 @@ def train(
     from nmt.training.auto import load_recipe
 
     text = {"source": source, "target": target, "train": train, "valid": valid, "test": test}
-    if resume and out is not None and not recipe and not any(text.values()):
+    given = {f"data.{key}": value for key, value in text.items() if value is not None}
+    if resume and out is not None and recipe is None and not given:
         if not out.is_dir():
             raise UsageError(f"There is no run folder {out} to resume.")
-        recipe = [str(out / RECIPE)]
-    name, text_settings = _named_recipe(recipe, **text)
-    config = load_recipe(recipes.find_recipe(name), [*text_settings, *(settings or ())], run=out if resume else None)
+        recipe = str(out / RECIPE)
+    path = recipes.find_recipe(recipe or "auto")
+    missing = [f"--{key}" for key in ("source", "target", "train", "valid") if text[key] is None]
+    if recipe is None and missing:
+        raise UsageError(f"Give a recipe, or the text to train on: {', '.join(missing)} missing (`nmt train --help`).")
+    if not missing and recipes.leaves_data_open(path):
+        given["name"] = f"{source}-{target}"
+    overrides = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items()]
+    config = load_recipe(path, [*overrides, *(settings or ())], run=out if resume else None)
     if dump_recipe:
         typer.echo(recipes.dump_recipe(config), nl=False)
         return
@@ -116,44 +129,14 @@ def train(
     typer.echo(result.folder)
 
 
-def _named_recipe(recipes: list[str] | None, **text: str | None) -> tuple[str, list[str]]:
-    """The name of the recipe, and the settings of its text.
-
-    Without a recipe it is `auto`. A recipe that leaves its text open is named after the two languages.
-
-    Args:
-        recipes: the recipe, if one is given.
-        text: the options `source`, `target`, `train`, `valid` and `test`.
-
-    Raises:
-        UsageError: there are several recipes, or neither a recipe nor all of the text.
-    """
-    from nmt.recipe import find_recipe, leaves_data_open
-
-    values = {key: value for key, value in text.items() if value is not None}
-    missing = [f"--{key}" for key in ("source", "target", "train", "valid") if key not in values]
-    if recipes and len(recipes) > 1:
-        quote = "Quote a pattern, so that the shell leaves its braces alone: --train 'data/train.{es,gn}'."
-        raise UsageError(f"There is one recipe, not {len(recipes)}: {' '.join(recipes)}. {quote}")
-    if not recipes and missing:
-        raise UsageError(f"Give a recipe, or the text to train on: {', '.join(missing)} missing (`nmt train --help`).")
-    name = recipes[0] if recipes else "auto"
-    settings = {f"data.{key}": value for key, value in values.items()}
-    if not missing and leaves_data_open(find_recipe(name)):
-        settings["name"] = f"{values['source']}-{values['target']}"
-    return name, [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()]
-
-
 def average(
-    run: Annotated[Path, argument("Run folder.", "RUN", default=False)],
+    run: Annotated[Path, argument("Run folder.", "RUN")],
     output: Annotated[
         Path | None, option("New model folder.", "DIR", "--output", "-o", default="RUN-average, or RUN-last")
     ] = None,
-    best: Annotated[
-        int | None, option("How many of the best checkpoints to average.", "N", default="all", min=1)
-    ] = None,
+    best: Annotated[int | None, option("Average the N best checkpoints.", "N", default="all", min=1)] = None,
     last: Annotated[
-        bool, option("Take the last weights, or their moving average if training.ema is set.", "", "--last")
+        bool, flag("--last", "Take the last weights, or their moving average if training.ema is set.")
     ] = False,
 ) -> None:
     """Average a run's best checkpoints, or take its last weights.

@@ -15,6 +15,8 @@ from nmt.cli.options import (
     argument,
     build_translator,
     decoding_settings,
+    file_option,
+    flag,
     load_models,
     machine_option,
     need_attention,
@@ -39,16 +41,12 @@ from nmt.runtime.wording import escaped
 
 
 def translate(
-    models: Annotated[
-        list[Path], argument("Model (folder, .zip, hf:owner/name); several: an ensemble.", "MODEL", default=False)
-    ],
+    models: Annotated[list[Path], argument("Model (folder, .zip, hf:owner/name); several: an ensemble.", "MODEL")],
     source: Annotated[
-        Path,
-        option("Text, a table (column en), or sacrebleu:SET/PAIR.", "FILE", "--input", "-i", default="stdin"),
+        Path, file_option("Text, a table (column en), or sacrebleu:SET/PAIR.", "--input", "-i", default="stdin")
     ] = STANDARD,
     output: Annotated[
-        Path,
-        option("File (.gz, .xz, .zst, .bz2); unfinished: FILE.part.", "FILE", "--output", "-o", default="stdout"),
+        Path, file_option("File (.gz, .xz, .zst, .bz2); unfinished: FILE.part.", "--output", "-o", default="stdout")
     ] = STANDARD,
     to: options.To = None,
     form: Annotated[
@@ -57,18 +55,13 @@ def translate(
     n_best: Annotated[
         int | None, option("Write the N best, as `line TAB score TAB text`.", "N", default="the best", min=1)
     ] = None,
-    alignments: Annotated[
-        Path | None, option("Write links `source-target`, from 0; - shows them.", "FILE", default="none")
-    ] = None,
-    split_sentences: Annotated[
-        bool, option("Translate each sentence of a line by itself.", "", "--split-sentences")
-    ] = False,
+    alignments: Annotated[Path | None, file_option("Write links `source-target`, from 0; - shows them.")] = None,
+    split_sentences: Annotated[bool, flag("--split-sentences", "Translate each sentence of a line by itself.")] = False,
     beam_size: options.BeamSize = None,
     length_penalty: options.LengthPenalty = None,
     mbr_samples: options.MbrSamples = None,
     sampled: Annotated[
-        bool,
-        option("Draw random translations; --n-best is their number per line.", "", "--sample", panel="Search"),
+        bool, flag("--sample", "Draw random translations; --n-best is their number per line.", panel="Search")
     ] = False,
     replace_unknown: options.ReplaceUnknown = False,
     lexicon: options.Lexicon = None,

@@ -30,11 +30,8 @@ CLEAN = "corpora clean table.tsv --source en --target de -o x"
 RECURRENT = "Only the attention of a Transformer has layers and heads to choose from"
 TABLE = {
     # nmt translate
-    "translate en-de --seed 2": (2, "--seed and decoding.sampling say how translations are drawn: give --sample too."),
-    "translate en-de --mbr 8 --seed 2": (2, "give --sample too"),
-    "translate en-de --set decoding.sampling.top_k=2": (2, "give --sample too"),
     "translate en-de --sample --beam-size 2": (2, "--sample draws translations and searches for none"),
-    "translate en-de --sample --mbr 8": (2, "leave out --mbr."),
+    "translate en-de --sample --mbr 8": (2, "leave out --beam-size and --mbr."),
     "translate en-de --mbr 8 --beam-size 2": (2, "--mbr draws translations and searches for none: leave out --beam"),
     "translate en-de --mbr 0": (2, "'--mbr'"),
     "translate en-de --mbr 2 --n-best 3": (2, "n_best must be at most mbr_samples, which is 2, but is 3."),
@@ -54,7 +51,6 @@ TABLE = {
     "translate en-de --alignments -": (2, "cannot go to the same place"),
     "translate blind --alignments links": (1, "blind was trained without attention"),
     "translate empty": (1, f"empty is not a model folder: it has none of {', '.join(FILES)}."),
-    "translate en-de --lexicon lexicon": (2, "give --replace-unknown too"),
     "translate en-de --replace-unknown --lexicon none": (1, "none: No such file or directory."),
     "translate en-de --replace-unknown --lexicon broken": (1, "broken, line 2: a line is a source word"),
     "translate en-de --replace-unknown --lexicon lexicon -o lexicon": (2, "lexicon is the input itself"),
@@ -62,19 +58,12 @@ TABLE = {
     "translate en-de --shortlist text.en": (1, "Cannot read"),
     "translate en-de --shortlist en-de/weights.safetensors": (1, "is not a shortlist"),
     # --engine ray, before Ray is asked for anything
-    "translate en-de --engine ray -o out": (2, "name them with -i"),
-    "translate en-de --engine ray -i text.*": (2, "the folder for translations with -o"),
+    "translate en-de --engine ray -o out": (2, "name both with -i and -o"),
     "translate en-de --engine ray -i text.* -o out --alignments links": (2, "leave out --alignments"),
-    "translate en-de --engine ray -i text.* -o out --threads 2": (2, "leave out --threads"),
-    "translate en-de --engine ray -i text.* -o out --device cpu": (2, "leave out --device"),
-    "translate en-de --engine ray -i text.* -o out --window 2": (2, "leave out --window"),
-    "translate en-de --engine ray -i *.md -o out": (2, "No file matches *.md"),
+    "translate en-de --engine ray -i *.md -o out": (2, "*.md: name files with -i"),
     "translate en-de --engine ray -i */source.model -o out": (2, "have the same name"),
     "translate en-de --engine ray -i text.en -o .": (2, "text.en is the input itself"),
-    "translate en-de --engine ray -i *.tsv -o out": (2, "table.tsv is a table"),
     # nmt evaluate, nmt score
-    "evaluate --hyp text.de --ref text.de --replace-unknown": (2, "not what --hyp holds"),
-    "evaluate en-de --split text.{en,de} --lexicon lexicon": (2, "give --replace-unknown too"),
     "score en-de -s - -t -": (2, "Standard input holds one side of the text: name a file for the other."),
     "score en-de -q -s /dev/stdin -t text.de": (1, "/dev/stdin has 1 line, but text.de has 3:"),
     # nmt shortlist

@@ -51,7 +51,7 @@ def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Pat
     )
     assert good(nmt("translate", model, "--threads", 2, "--batch-tokens", 100, stdin=text)) == translated
     pruned, greedy = (
-        good(nmt("translate", model, *arguments, "--scores", stdin=text))
+        good(nmt("translate", model, *arguments, "--format", "tsv", stdin=text))
         for arguments in (["--set", "decoding.prune=0"], ["--beam-size", 1])
     )
     assert pruned == greedy
@@ -112,8 +112,11 @@ def test_samples_follow_from_their_seed_and_line(model: Path) -> None:
     text = b"the dog sees the cat\nthe man likes the house\nthe dog sees the cat\n" * 4
     arguments = ["translate", model, "--sample", "--set", "decoding.sampling.temperature=3"]
     samples = good(nmt(*arguments, stdin=text))
-    assert good(nmt(*arguments, "--seed", 1, "--window", 1, "--batch-tokens", 50, stdin=text)) == samples
-    assert good(nmt(*arguments, "--seed", 2, stdin=text)) != samples
+    assert (
+        good(nmt(*arguments, "--set", "decoding.sampling.seed=1", "--window", 1, "--batch-tokens", 50, stdin=text))
+        == samples
+    )
+    assert good(nmt(*arguments, "--set", "decoding.sampling.seed=2", stdin=text)) != samples
     assert samples.splitlines()[0] != samples.splitlines()[2]
     several = good(nmt(*arguments, "--n-best", 3, "--format", "tsv", stdin=text)).splitlines()[1:]
     assert [row.split("\t")[4] for row in several[::3]] == samples.splitlines()

@@ -72,21 +72,21 @@ def printed() -> Iterator[io.StringIO]:
 
 
 @tiny.tries(15)
-@given(content=tiny.raw, n_best=st.none() | st.integers(1, 2), beam=st.integers(2, 3), scores=st.booleans())
-@example(content=b"", n_best=None, beam=2, scores=False)
-@example(content=b"<unk>sleeps here", n_best=None, beam=2, scores=False)  # the model spells control characters
-@example(content=b"\n", n_best=2, beam=2, scores=False)
-@example(content=b"a\0b\rc\xe2\x80\xa8d\n\xed\xa0\x80\n\xff", n_best=None, beam=2, scores=True)
+@given(content=tiny.raw, n_best=st.none() | st.integers(1, 2), beam=st.integers(2, 3))
+@example(content=b"", n_best=None, beam=2)
+@example(content=b"<unk>sleeps here", n_best=None, beam=2)  # the model spells control characters
+@example(content=b"\n", n_best=2, beam=2)
+@example(content=b"a\0b\rc\xe2\x80\xa8d\n\xed\xa0\x80\n\xff", n_best=None, beam=2)
 def test_any_bytes_are_translated_line_by_line(
-    model: Path, tmp_path: Path, content: bytes, n_best: int | None, beam: int, scores: bool
+    model: Path, tmp_path: Path, content: bytes, n_best: int | None, beam: int
 ) -> None:
     (tmp_path / "in").write_bytes(content)
-    options: Any = {"output": tmp_path / "out", "alignments": tmp_path / "links", "n_best": n_best, "scores": scores}
+    options: Any = {"output": tmp_path / "out", "alignments": tmp_path / "links", "n_best": n_best}
     translate([model], tmp_path / "in", **options, beam_size=beam, quiet=True)
     lines = lines_of(content)
     out, found_links = (output_lines((tmp_path / name).read_bytes()) for name in ("out", "links"))
     assert len(out) == len(found_links) == len(lines) * (n_best or 1)
-    columns = 2 * (n_best is not None) + scores * (n_best is None) + 1
+    columns = 1 if n_best is None else 3
     for number, (line, linked) in enumerate(zip(out, found_links, strict=True)):
         fields = line.split("\t")
         assert len(fields) == columns

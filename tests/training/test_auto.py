@@ -100,7 +100,6 @@ def test_a_model_to_start_from_gives_its_shapes_and_subwords(small: Path, run: P
             "Give a recipe, or the text to train on: --source, --target, --train, --valid missing (`nmt train --help`).",
         ),
         (["--source", "src", "--train", "train"], "Give a recipe, or the text to train on: --target, --valid missing"),
-        ([*TEXT, "small", "medium"], "There is one recipe, not 2: small medium. Quote a pattern"),
         (["--resume", "-o", "nowhere"], "There is no run folder nowhere to resume."),
     ],
 )

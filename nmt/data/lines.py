@@ -9,7 +9,7 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -38,15 +38,15 @@ def open_binary(place: str | Path) -> BinaryIO:
     try:
         match path.suffix:
             case ".gz":
-                return cast(BinaryIO, gzip.open(path))
+                return cast(BinaryIO, io.BufferedReader(gzip.open(path), _BLOCK))
             case ".bz2":
-                return cast(BinaryIO, bz2.open(path))
+                return cast(BinaryIO, io.BufferedReader(bz2.open(path), _BLOCK))
             case ".xz":
-                return cast(BinaryIO, lzma.open(path))
+                return cast(BinaryIO, io.BufferedReader(lzma.open(path), _BLOCK))
             case ".zst":
                 import pyarrow  # not at the top: only this format needs it
 
-                return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
+                return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"), _BLOCK))
             case _:
                 return path.open("rb")
     except OSError as error:
@@ -56,7 +56,11 @@ def open_binary(place: str | Path) -> BinaryIO:
 def blocks(place: str | Path) -> Iterator[bytes]:
     """The decompressed bytes of a file in blocks. Raises DataError if it cannot be opened or is damaged."""
     with open_binary(place) as stream:
-        yield from _blocks(stream, str(place))
+        try:
+            while block := stream.read(_BLOCK):
+                yield block
+        except DAMAGED as error:
+            raise _damaged(place, error) from None
 
 
 def read_lines(place: str | Path) -> Iterator[str]:
@@ -67,36 +71,18 @@ def read_lines(place: str | Path) -> Iterator[str]:
 
 def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
     """The lines of a stream of UTF-8 bytes, each as soon as it is complete; `name` is for error messages."""
-    rest, before = b"", 0
-    for block in _blocks(stream, name):
-        end = block.rfind(b"\n") + 1
-        if not end:
-            rest += block
-            continue
-        whole, rest = rest + block[:end], block[end:]
-        lines = _decode(whole, name, before).split("\n")
-        lines.pop()  # the empty text after the last line end
-        before += len(lines)
-        yield from (line.removesuffix("\r") for line in lines)
-    if last := _decode(rest, name, before):
-        yield last.removesuffix("\r")
-
-
-def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Blocks as they arrive. Raises DataError if the stream is damaged."""
-    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+    number = 1
     try:
-        while block := read(_BLOCK):
-            yield block
-    except DAMAGED as error:
-        raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
-
-
-def _decode(block: bytes, name: str, before: int) -> str:
-    """Decode whole lines; `before` is the number of lines before them. Removes the byte order mark of the first."""
-    try:
-        text = block.decode("utf-8")
-        return text if before else text.removeprefix("\ufeff")
+        if first := next(stream, b"").decode("utf-8-sig"):
+            yield first.removesuffix("\n").removesuffix("\r")
+        for number, line in enumerate(stream, 2):  # noqa: B007 -- the error names it
+            yield line.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
-        line = before + block[: error.start].count(b"\n") + 1
-        raise DataError(f"{name}, line {line}: not valid UTF-8 (byte 0x{block[error.start]:02X}).") from None
+        byte = f"0x{error.object[error.start]:02X}"
+        raise DataError(f"{name}, line {number}: not valid UTF-8 (byte {byte}).") from None
+    except DAMAGED as error:
+        raise _damaged(name, error) from None
+
+
+def _damaged(name: object, error: Exception) -> DataError:
+    return DataError(f"{name} is damaged and cannot be read to its end: {error}.")

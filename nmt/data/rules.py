@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import regex
 
@@ -20,16 +20,6 @@ _SEVERAL_SCRIPTS = {**dict.fromkeys("az bs sh sr tk tt uz".split(), ("Latn", "Cy
 """The scripts of languages that are written in more than one."""
 _WRITING_SYSTEMS = {"Jpan": ("Hani", "Hira", "Kana"), "Kore": ("Hang",), "Hans": ("Hani",), "Hant": ("Hani",)}
 """The scripts of Unicode that the other codes of ISO 15924 stand for."""
-
-
-class TextRule(Protocol):
-    """A rule on both sides of a pair. Its `repr` names all that it depends on, because encoded text is cached by it."""
-
-    name: ClassVar[str]
-    """What a `FilterReport` counts the removed pairs under."""
-
-    def removes(self, source: str, target: str) -> bool:
-        """Whether the pair breaks the rule."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +57,11 @@ class MinLetters:
 
 @dataclass(frozen=True)
 class OwnScripts:
-    """Removes pairs with a side that has letters, but at most half of them in the scripts of its language.
-
-    Attributes:
-        scripts: the scripts of the source and of the target language.
-    """
+    """Removes pairs with a side that has letters, but at most half of them in the scripts of its language."""
 
     name: ClassVar[str] = "script"
     scripts: tuple[tuple[str, ...], tuple[str, ...]]
+    """The scripts of the source and of the target language."""
 
     @classmethod
     def of(cls, languages: Iterable[str]) -> "OwnScripts":
@@ -94,11 +81,6 @@ class MinLanguage:
     """Removes pairs with a side whose probability of being in its language is below `probability`.
 
     The probability is that of py3langid (Lui and Baldwin 2012), among all languages that it knows.
-
-    Attributes:
-        probability: the least probability.
-        languages: the codes of both languages.
-        version: the version of py3langid.
     """
 
     name: ClassVar[str] = "language"
@@ -121,6 +103,11 @@ class MinLanguage:
     def removes(self, source: str, target: str) -> bool:
         sides = zip((source, target), self.languages, strict=True)
         return any(dict(identifier().rank(side))[code] < self.probability for side, code in sides)
+
+
+TextRule = NoCopies | MaxWordLength | MinLetters | OwnScripts | MinLanguage
+"""A rule on both sides of a pair: its `name` is what a `FilterReport` counts removed pairs under, and its `repr` names all that it
+depends on, because encoded text is cached by it."""
 
 
 def text_rules(filters: FiltersConfig, languages: tuple[str, str]) -> Sequence[TextRule]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import islice
 
 from nmt.data.arrays import Lists, collect_lists
@@ -41,22 +40,19 @@ class SampledCorpus(EncodedPairs):
     ) -> None:
         starts = range(0, len(corpus), SHARD)
         tasks = ((start, side) for start in starts for side in (0, 1))
-        segment = partial(_segment, corpus, (source, target), alpha, seed)
+        dtype = id_type(source, target)
+
+        def segment(task: tuple[int, int]) -> Lists:
+            """Segment one side of the shard that begins at a row."""
+            start, side = task
+            lines = corpus.lines(side, start, min(start + SHARD, len(corpus)))
+            ids = (source, target)[side].sample(lines, alpha, seed=seed + side + (start // SHARD << 64))
+            blocks = iter(lambda: list(islice(ids, _LINES)), [])
+            return collect_lists(([Lists.of(block, dtype)] for block in blocks), 1, dtype)[0]
+
         with Pool(segment, 1 if len(corpus) <= _FEW else processes, computes=False) as pool:
             lists = pool.map(tasks)
-            super().__init__(*collect_lists(watch(zip(lists, lists, strict=True)), 2, id_type(source, target)))
-
-
-def _segment(
-    corpus: EncodedCorpus, sides: tuple[Subwords, Subwords], alpha: float, seed: int, task: tuple[int, int]
-) -> Lists:
-    """Segment one side of the shard that begins at a row."""
-    start, side = task
-    lines = corpus.lines(side, start, min(start + SHARD, len(corpus)))
-    ids = sides[side].sample(lines, alpha, seed=seed + side + (start // SHARD << 64))
-    dtype = id_type(*sides)
-    blocks = iter(lambda: list(islice(ids, _LINES)), [])
-    return collect_lists(([Lists.of(block, dtype)] for block in blocks), 1, dtype)[0]
+            super().__init__(*collect_lists(watch(zip(lists, lists, strict=True)), 2, dtype))
 
 
 def pairs_of(shard: Shard) -> int:

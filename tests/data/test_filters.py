@@ -114,7 +114,7 @@ class Never:
 
 def test_slow_rules_see_only_what_is_left() -> None:
     lengths = np.array([0, 200], np.int32)
-    mask, report = keep(lengths, lengths, FiltersConfig(), pairs=[("", ""), ("a", "b")], rules=[Never()])
+    mask, report = keep(lengths, lengths, FiltersConfig(), pairs=[("", ""), ("a", "b")], rules=[Never()])  # type: ignore[list-item]
     assert (mask.tolist(), report.removed) == ([False, False], {"empty": 1, "too_long": 1})
 
 

@@ -122,23 +122,20 @@ def _write_sides(source: Source, corpus: NamedCorpus, split: str, folder: Path, 
     }
     filled = {language: source.filled(language=language, code=code) for language, code in codes.items()}
     members = [member for of_side in filled.values() for member in of_side.member]
-    counts = {}
     for language, of_side in filled.items():
-        digest, lines = hashlib.sha256(), 0
-        with gzip.open(downloads / f"{split}.{language}.gz", "wb", compresslevel=6) as sink:
+        name, digest, lines = f"{split}.{language}", hashlib.sha256(), 0
+        with gzip.open(downloads / f"{name}.gz", "wb", compresslevel=6) as sink:
             for block in _text(of_side, language, members, downloads):
                 sink.write(block)
                 digest.update(block)
                 lines += block.count(b"\n")
         expected = corpus.digest(split, language)
         if expected not in (None, digest.hexdigest()):
-            raise DataError(f"the SHA-256 of {split}.{language} is {digest.hexdigest()}, not {expected}")
-        counts[f"{split}.{language}"] = lines
-    if len({*counts.values(), corpus.splits[split] or lines}) > 1:
-        numbers = ", ".join(f"{counted(count, 'line')} in {name}" for name, count in counts.items())
-        raise DataError(f"the numbers of lines are wrong: {numbers}, but {corpus.splits[split] or 'as many'} in each")
-    for name in counts:
-        os.replace(downloads / f"{name}.gz", folder / f"{name}.gz")
+            raise DataError(f"the SHA-256 of {name} is {digest.hexdigest()}, not {expected}")
+        if corpus.splits[split] not in (None, lines):
+            raise DataError(f"{name} has {counted(lines, 'line')}, not {corpus.splits[split]:,}")
+    for language in filled:
+        os.replace(downloads / f"{split}.{language}.gz", folder / f"{split}.{language}.gz")
 
 
 def _text(source: Source, language: str, members: Sequence[str], downloads: Path) -> Iterator[bytes]:

@@ -24,17 +24,6 @@ def test_sequences_are_padded_on_the_right() -> None:
     assert pad([[5]]).dtype == torch.long
 
 
-def test_source_ends_with_eos_and_the_target_is_shifted_by_one() -> None:
-    batch = make_batch([([7, 8], [9]), ([5], [6, 4, 9])], rows=[12, 3])
-    assert batch.source.tolist() == [[7, 8, EOS], [5, EOS, PAD]]
-    assert batch.source_mask.tolist() == [[True, True, True], [True, True, False]]
-    assert batch.target_in.tolist() == [[BOS, 9, PAD, PAD], [BOS, 6, 4, 9]]
-    assert batch.target_out.tolist() == [[9, EOS, PAD, PAD], [6, 4, 9, EOS]]
-    assert batch.target_mask.tolist() == [[True, True, False, False], [True] * 4]
-    assert batch.rows == (12, 3)
-    assert int(batch.target_mask.sum()) == 6
-
-
 ids = st.lists(st.integers(4, 30), max_size=9)
 
 
@@ -191,9 +180,8 @@ def test_pairs_are_sorted_by_length_within_so_many_batches() -> None:
     pairs = [(length % 17, length % 23) for length in range(96)]
     batches = sentence_plan(pairs, sort_within=3)
     assert batches != sentence_plan(pairs, sort_within=3, epoch=1)
-    spans = [list(chain(*batches[start : start + 3])) for start in range(0, len(batches), 3)]
-    longer = [[max(pairs[row]) for row in span] for span in spans]
-    assert all(each == sorted(each) for each in longer)
+    longer = [[max(pairs[row]) for row in chain(*batches[start : start + 3])] for start in range(0, len(batches), 3)]
+    assert all(lengths == sorted(lengths) for lengths in longer)
     assert list(chain(*longer)) != sorted(chain(*longer))
 
 

@@ -25,6 +25,10 @@ def _keep(
     return mask.tolist(), report
 
 
+def test_no_filters_keep_everything() -> None:
+    assert _keep([(0, 0), (500, 1)], None, [False, False]) == ([True, True], FilterReport({"kept": 2}))
+
+
 def test_each_pair_is_counted_under_its_first_reason() -> None:
     filters = FiltersConfig(max_length=10, max_ratio=3.0, duplicates=False)
     pairs = [(10, 10), (0, 5), (5, 0), (0, 0), (11, 1), (1, 11), (9, 3), (10, 3), (3, 10), (4, 4), (0, 50)]
@@ -53,12 +57,6 @@ def test_filters_agree_with_a_plain_reading(
     assert (report.kept, report.total) == (sum(expected), len(rows))
 
 
-def test_no_filters_keep_everything() -> None:
-    mask, report = _keep([(0, 0), (500, 1)], None, [False, False])
-    assert mask == [True, True]
-    assert str(report) == "kept 2 of 2 pairs"
-
-
 TEXT = [
     ("same text", "same text"),  # a copy
     ("same text", "same text"),  # a duplicate first
@@ -67,7 +65,7 @@ TEXT = [
     ("fine", "хорошо"),
     ("fine", "gut"),
 ]
-ON_TEXT = FiltersConfig(duplicates=False, copies=False, max_word_length=20, min_letters=0.4, scripts=True)
+ON_TEXT = FiltersConfig(max_length=3, duplicates=False, copies=False, max_word_length=20, min_letters=0.4, scripts=True)
 
 
 def _corpus(folder: Path, pairs: list[tuple[str, str]]) -> ParallelCorpus:
@@ -79,28 +77,19 @@ def _corpus(folder: Path, pairs: list[tuple[str, str]]) -> ParallelCorpus:
 @pytest.mark.parametrize("batch", [1, 4, 100])
 def test_cleaning_reports_every_rule_with_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     monkeypatch.setattr(module, "BATCH", batch)
+    text = [*TEXT, ("one " * 4, "eins"), ("", "eins")]
     pairs, report = [], FilterReport({}, ON_TEXT, unit="word")
-    for part, counts in clean(_corpus(tmp_path, TEXT), ON_TEXT):
+    for part, counts in clean(_corpus(tmp_path, text), ON_TEXT):
         pairs += part
         report += counts
     assert pairs == [TEXT[5]]
-    assert report.removed == dict.fromkeys(("duplicate", "copy", "long_word", "letters", "script"), 1)
-    places = {"copy": 0, "duplicate": 1, "long_word": 2, "letters": 3, "script": 4}
-    assert report.samples == {rule: [(row + 1, *TEXT[row])] for rule, row in places.items()}
+    places = {"copy": 0, "duplicate": 1, "long_word": 2, "letters": 3, "script": 4, "too_long": 6, "empty": 7}
+    assert report.removed == dict.fromkeys(places, 1)
+    assert report.samples == {rule: [(row + 1, *text[row])] for rule, row in places.items()}
     assert str(report) == (
-        "kept 1 of 6 pairs; dropped 1 duplicate, 1 copy, 1 with a word of more than 20 characters, "
-        "1 with less than 40 % letters, 1 in another script"
+        "kept 1 of 8 pairs; dropped 1 empty, 1 longer than 3 words, 1 duplicate, 1 copy, "
+        "1 with a word of more than 20 characters, 1 with less than 40 % letters, 1 in another script"
     )
-
-
-def test_lengths_are_in_words_without_subwords(tmp_path: Path) -> None:
-    corpus = _corpus(
-        tmp_path, [("one two three", "eins"), ("one two", "eins"), ("", "eins"), ("one", "eins zwei drei")]
-    )
-    filters = FiltersConfig(max_length=2, max_ratio=None)
-    [(pairs, report)] = clean(corpus, filters)
-    assert pairs == [("one two", "eins")]
-    assert str(report) == "kept 1 of 4 pairs; dropped 1 empty, 2 longer than 2 words"
 
 
 class Never:
@@ -125,16 +114,11 @@ def test_every_rule_is_counted_and_has_a_reason() -> None:
     assert len({report.reason(rule) for rule in RULES}) == len(RULES)
 
 
-def test_only_a_whole_pair_is_a_duplicate() -> None:
+@pytest.mark.parametrize("at_once", [1, 7, 64, 1000])
+def test_only_a_whole_pair_is_a_duplicate(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_HASHES", at_once)  # compared at a time
     pairs = [("a", "b"), ("ab", ""), ("", "ab"), ("a", "c"), ("b", "a"), ("a", "b"), ("1 a", "b"), ("ab", "")]
     assert first_occurrences(iter(pairs), len(pairs)).tolist() == [True] * 5 + [False, True, False]
     assert first_occurrences(iter([]), 0).tolist() == []
-
-
-@pytest.mark.parametrize("at_once", [1, 7, 64, 1000])
-def test_duplicates_are_found_however_many_are_compared_at_a_time(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_HASHES", at_once)
     pairs = [(f"{row * row % 97}", "x") for row in range(200)]
     assert first_occurrences(pairs, 200).tolist() == [pair not in pairs[:row] for row, pair in enumerate(pairs)]

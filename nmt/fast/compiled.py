@@ -19,41 +19,16 @@ torch._dynamo.config.suppress_errors = True  # what PyTorch cannot compile here 
 compiled = partial(torch.compile, dynamic=True)
 
 
-class CompiledAttendThenUpdate(AttendThenUpdate):
-    """Bahdanau's order."""
-
-    step = compiled(AttendThenUpdate.step)
-
-
-class CompiledUpdateThenAttend(UpdateThenAttend):
-    """Luong's order, step by step even without input feeding."""
-
-    step = compiled(UpdateThenAttend.step)
-    forward = UpdateThenAttend.step_by_step
+def compiled_twin(kind: type[nn.Module], method: str, **attributes: object) -> type[nn.Module]:
+    """A subclass one of whose methods is compiled."""
+    return type(f"Compiled{kind.__name__}", (kind,), {method: compiled(getattr(kind, method)), **attributes})
 
 
-class CompiledOutputLayer(OutputLayer):
-    """The loss."""
-
-    loss = compiled(OutputLayer.loss)
-
-
-class CompiledTransformerEncoderLayer(TransformerEncoderLayer):
-    """A layer of a Transformer."""
-
-    forward = compiled(TransformerEncoderLayer.forward)
-
-
-class CompiledTransformerDecoderLayer(TransformerDecoderLayer):
-    """A layer of a Transformer, all steps at once."""
-
-    forward = compiled(TransformerDecoderLayer.forward)
-
-
-COMPILED_TWINS: dict[type[nn.Module], type[nn.Module]] = {
-    AttendThenUpdate: CompiledAttendThenUpdate,
-    UpdateThenAttend: CompiledUpdateThenAttend,
-    OutputLayer: CompiledOutputLayer,
-    TransformerEncoderLayer: CompiledTransformerEncoderLayer,
-    TransformerDecoderLayer: CompiledTransformerDecoderLayer,
+COMPILED_TWINS = {
+    AttendThenUpdate: compiled_twin(AttendThenUpdate, "step"),
+    UpdateThenAttend: compiled_twin(UpdateThenAttend, "step", forward=UpdateThenAttend.step_by_step),
+    OutputLayer: compiled_twin(OutputLayer, "loss"),
+    TransformerEncoderLayer: compiled_twin(TransformerEncoderLayer, "forward"),
+    TransformerDecoderLayer: compiled_twin(TransformerDecoderLayer, "forward"),
 }
+"""A decoder takes its steps one by one even without input feeding; a layer of a Transformer takes all at once."""

@@ -19,7 +19,7 @@ from nmt.fast.kernels.build import prepare_kernels
 from nmt.fast.linear import TokenIds, TokenTable, can_pack, packed_linear, restricted
 from nmt.fast.loss import ChunkedOutputLayer
 from nmt.fast.output import PackedOutputLayer
-from nmt.fast.packed_gru import PackedGru, pack_cell
+from nmt.fast.packed_gru import pack_cell, pack_layer
 from nmt.fast.search import FastSearch, SearchModel, SearchTransformer, SharedDecoderLayer
 from nmt.fast.shared_attention import FusedAttention, SharedAttention, SharedMultiHeadAttention
 from nmt.fast.twins import as_type, is_on, twin
@@ -183,14 +183,14 @@ def _tabulate_side(
 
 
 _TOKEN_READERS: set[type[nn.Module]] = {
-    *(Encoder, UnrolledLayer, PackedGru, AttendThenUpdate, UpdateThenAttend, Recurrence),
+    *(Encoder, UnrolledLayer, AttendThenUpdate, UpdateThenAttend, Recurrence),
     *(TanhReadout, MaxoutReadout, AttentionalReadout, StateReadout, LexicalReadout),
 }
 """Modules that read embedded tokens only through the layers that `_tabulate` replaces."""
 
 PACKERS: dict[type[nn.Module], Callable[[Any, torch.dtype], nn.Module]] = {
     nn.Linear: packed_linear,
-    nn.GRU: PackedGru,
+    nn.GRU: pack_layer,
     ChunkedOutputLayer: PackedOutputLayer,
     FastGruCell: pack_cell,
 }

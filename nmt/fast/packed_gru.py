@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from nmt.fast.gru import FastGruCell, gru_gates
 from nmt.fast.int8 import Int8Linear
 from nmt.fast.kernels import decoding as kernels
-from nmt.fast.linear import TokenTable, packed_linear, plain_linear
+from nmt.fast.linear import packed_linear, plain_linear
 from nmt.fast.twins import as_type
-from nmt.model.cells import GruCell
-
-
-class PackedGru(nn.Module):
-    """The states of a GRU layer with packed weights."""
-
-    def __init__(self, layer: nn.GRU, dtype: torch.dtype) -> None:
-        super().__init__()
-        weight, recurrent, bias, recurrent_bias = layer.all_weights[0]
-        self.input: nn.Linear | TokenTable = packed_linear(plain_linear(weight, bias), dtype)
-        self.recurrent = packed_linear(plain_linear(recurrent, recurrent_bias), dtype)
-
-    def forward(self, values: Num[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], None]:
-        """The states of all steps."""
-        projected = self.input(values)
-        hidden, states = projected.new_zeros(len(values), projected.shape[2] // GruCell.gates), []
-        for inputs in projected.unbind(1):
-            hidden = packed_step(inputs, self.recurrent, hidden)
-            states.append(hidden)
-        return torch.stack(states, 1), None
-
-    if TYPE_CHECKING:
-        __call__ = forward
+from nmt.model.encoder import UnrolledLayer
+from nmt.recipe import EncoderConfig
 
 
 class PackedGruCell(FastGruCell):
@@ -49,6 +26,17 @@ class PackedGruCell(FastGruCell):
         mask: Tensor | None = None,
     ) -> tuple[Float[Tensor, "B H"], None]:
         return packed_step(projected, self.recurrent, hidden), None
+
+
+def pack_layer(layer: nn.GRU, dtype: torch.dtype) -> UnrolledLayer:
+    """The same layer step by step, with packed weights."""
+    weight, recurrent, bias, recurrent_bias = layer.all_weights[0]
+    with torch.device("meta"):  # its weights are replaced
+        unrolled = UnrolledLayer(EncoderConfig(cell="gru", hidden=layer.hidden_size), layer.input_size)
+        unrolled.cell = as_type(PackedGruCell, unrolled.cell)
+    unrolled.input = packed_linear(plain_linear(weight, bias), dtype)
+    unrolled.cell.recurrent = packed_linear(plain_linear(recurrent, recurrent_bias), dtype)
+    return unrolled
 
 
 def pack_cell(cell: FastGruCell, _: torch.dtype) -> FastGruCell:

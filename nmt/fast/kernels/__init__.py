@@ -1,1 +1,1 @@
-"""C kernels for training and search on a CPU, compiled in wheels or else on first use, and the checks of their calls."""
+"""C kernels for training and search on a CPU, compiled on first use, and the checks of their calls."""

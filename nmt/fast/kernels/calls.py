@@ -56,10 +56,6 @@ class Array:
         sizes = zip(self.sizes, shape, strict=True)
         return is_contiguous and all(known.setdefault(name, size) == size for name, size in sizes)
 
-    def __str__(self) -> str:
-        layout = "contiguous" if self.stride is None else "with the numbers of a row side by side"
-        return f"{' or '.join(map(str, self.dtypes))} [{', '.join(self.sizes)}] on the CPU, {layout}"
-
 
 class Kernel:
     """The arguments of a C function, in its order: arrays, whole numbers, and floating-point numbers."""
@@ -190,7 +186,7 @@ def checked(
     known = _CONSTANTS | dict(numbers)
     for array, layout in zip(kernel.arrays, layouts, strict=True):
         if not (array.is_optional if layout is None else array.fits(layout, known)):
-            raise TypeError(f"{name}: {array.name} must be {array}, but is {layout}, with {known}.")
+            raise TypeError(f"{name}: {array.name} has a wrong type, size or layout: {layout}, with {known}.")
     known = kernel.absent | known
     return tuple(known[number] for number in kernel.numbers)
 

@@ -210,6 +210,21 @@ static inline void dequantize(const int32_t *sums, const int32_t *shifts, const 
         scaled[g] = (float)(int32_t)((uint32_t)sums[g] - (uint32_t)shifts[g]) * (row_scale * scales[g]) + bias[g];
 }
 
+/* The products of some rows with a panel, of which `width` columns are written. */
+static void multiply_panel(const uint8_t *bytes, const float *row_scales, const int8_t *panel, const int32_t *shifts, const float *scales,
+                           const float *bias, int64_t quads, int64_t rows, int64_t width, float *product, int64_t stride) {
+    for (int64_t row = 0; row < rows; row += TILE) {
+        int32_t sums[TILE][PANEL];
+        float scaled[PANEL];
+        int64_t count = rows - row < TILE ? rows - row : TILE;
+        multiply_tile(bytes + row * quads * 4, panel, quads, count, sums);
+        for (int64_t r = 0; r < count; r++) {
+            dequantize(sums[r], shifts, scales, bias, row_scales[row + r], scaled);
+            memcpy(product + (row + r) * stride, scaled, (size_t)width * sizeof(float));
+        }
+    }
+}
+
 void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales, const float *bias,
                   uint8_t *bytes, float *row_scales, float *product, int64_t threads, int64_t rows, int64_t inputs,
                   int64_t outputs, int64_t values_stride, int64_t product_stride) {
@@ -219,16 +234,8 @@ void int8_product(const float *values, const int8_t *panels, const int32_t *shif
     for (int64_t task = 0; task < tasks; task++) { /* some rows times a panel, which stays in the cache for the next rows */
         int64_t first = task / shares * PANEL, width = outputs - first < PANEL ? outputs - first : PANEL;
         int64_t start = task % shares * SHARE, end = start + SHARE < rows ? start + SHARE : rows;
-        for (int64_t row = start; row < end; row += TILE) {
-            int32_t sums[TILE][PANEL];
-            float scaled[PANEL];
-            int64_t count = end - row < TILE ? end - row : TILE;
-            multiply_tile(bytes + row * quads * 4, panels + first * quads * 4, quads, count, sums);
-            for (int64_t r = 0; r < count; r++) {
-                dequantize(sums[r], shifts + first, scales + first, bias + first, row_scales[row + r], scaled);
-                memcpy(product + (row + r) * product_stride + first, scaled, (size_t)width * sizeof(float));
-            }
-        }
+        multiply_panel(bytes + start * quads * 4, row_scales + start, panels + first * quads * 4, shifts + first, scales + first,
+                       bias + first, quads, end - start, width, product + start * product_stride + first, product_stride);
     }
 }
 
@@ -243,21 +250,14 @@ void int8_products_of_segments(const float *values, const int8_t *panels, const 
         if (start > 0 && segment_ids[start] == segment_ids[start - 1]) continue;
         int64_t end = start + 1, begin = first[segment_ids[start]], panels_end = begin + panel_count[segment_ids[start]];
         while (end < rows && segment_ids[end] == segment_ids[start]) end++;
-        for (int64_t row = start; row < end; row += TILE) {
-            int64_t count = end - row < TILE ? end - row : TILE, written = 0;
-            for (int64_t panel = begin; panel < panels_end; panel++, written += PANEL) {
-                int32_t sums[TILE][PANEL];
-                float scaled[PANEL];
-                int64_t width = outputs - written < PANEL ? outputs - written : PANEL, output = panel * PANEL;
-                multiply_tile(bytes + row * quads * 4, panels + output * quads * 4, quads, count, sums);
-                for (int64_t r = 0; r < count; r++) {
-                    dequantize(sums[r], shifts + output, scales + output, bias + output, row_scales[row + r], scaled);
-                    memcpy(product + (row + r) * product_stride + written, scaled, (size_t)width * sizeof(float));
-                }
-            }
-            for (int64_t r = row; r < row + count; r++)
-                for (int64_t g = written; g < outputs; g++) product[r * product_stride + g] = -INFINITY;
+        int64_t written = 0;
+        for (int64_t panel = begin; panel < panels_end; panel++, written += PANEL) {
+            int64_t width = outputs - written < PANEL ? outputs - written : PANEL, output = panel * PANEL;
+            multiply_panel(bytes + start * quads * 4, row_scales + start, panels + output * quads * 4, shifts + output, scales + output,
+                           bias + output, quads, end - start, width, product + start * product_stride + written, product_stride);
         }
+        for (int64_t row = start; row < end; row++)
+            for (int64_t g = written; g < outputs; g++) product[row * product_stride + g] = -INFINITY;
     }
 }
 
@@ -270,14 +270,11 @@ void int8_gru_step(const float *projected, const float *hidden, const int8_t *pa
     for (int64_t task = 0; task < tasks; task++) { /* some rows and columns of each gate, which never leave the cache */
         float products[GATES][SHARE][PANEL]; /* U s + b */
         int64_t first = task / shares * PANEL, start = task % shares * SHARE, end = start + SHARE < rows ? start + SHARE : rows;
-        for (int64_t gate = 0; gate < GATES; gate++)
-            for (int64_t row = start; row < end; row += TILE) {
-                int32_t sums[TILE][PANEL];
-                int64_t count = end - row < TILE ? end - row : TILE, output = gate * width + first;
-                multiply_tile(bytes + row * quads * 4, panels + output * quads * 4, quads, count, sums);
-                for (int64_t r = 0; r < count; r++)
-                    dequantize(sums[r], shifts + output, scales + output, bias + output, row_scales[row + r], products[gate][row - start + r]);
-            }
+        for (int64_t gate = 0; gate < GATES; gate++) {
+            int64_t output = gate * width + first;
+            multiply_panel(bytes + start * quads * 4, row_scales + start, panels + output * quads * 4, shifts + output, scales + output,
+                           bias + output, quads, end - start, PANEL, products[gate][0], PANEL);
+        }
         for (int64_t row = start; row < end; row++) {
             const float *x = projected + row * projected_stride + first, *before = hidden + row * hidden_stride + first;
             float *after = next + row * width + first;

@@ -47,10 +47,6 @@ class Int8Linear(nn.Linear):
             return self._product(values)
         return self._product(values.reshape(-1, self.in_features)).view(*values.shape[:-1], self.out_features)
 
-    def write(self, values: Float[Tensor, "N D"], out: Float[Tensor, "N G"]) -> None:
-        """Write W x + b to columns of a matrix."""
-        self._product(values, out)
-
     if TYPE_CHECKING:
         __call__ = forward
 
@@ -65,13 +61,8 @@ class _OneDnn:
         # Without VNNI pairs of products are summed in 16 bits, for which x' must have one bit less.
         self.max_level = _MAX_LEVEL if torch.cpu._is_vnni_supported() else _MAX_LEVEL // 2
 
-    def __call__(
-        self,
-        values: Float[Tensor, "N D"],
-        out: Float[Tensor, "N G"] | None = None,
-    ) -> Float[Tensor, "N G"]:
-        product = with_bucketed_rows(self.multiply, values)
-        return product if out is None else out.copy_(product)
+    def __call__(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
+        return with_bucketed_rows(self.multiply, values)
 
     def multiply(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
         scales = values.abs().amax(1).div_(self.max_level)

@@ -69,8 +69,9 @@ class Listed:
             logits = torch.baddbmm(self.listed.bias.unsqueeze(1), padded, self.listed.weight.transpose(1, 2))
             return torch.cat([self.shared(readouts), rows.to_flat(logits)], 1)
         assert isinstance(self.shared, Int8Linear)
+        assert self.shared.panels is not None
         logits, shared = readouts.new_empty(len(readouts), self.tokens.shape[1]), self.shared.out_features
-        self.shared.write(readouts, logits[:, :shared])
+        kernels.int8_product(self.shared.panels, readouts, logits[:, :shared])
         kernels.int8_products_of_segments(self.listed, readouts, rows.segment_ids, logits[:, shared:])
         return logits
 

@@ -77,14 +77,11 @@ def pack(
     for layer in copied.modules():
         if isinstance(layer, nn.RNNBase):
             layer.flatten_parameters()  # cuDNN needs all weights in one block, but the copy has one for each
-    is_on_cpu = device_of(copied).type == "cpu"
-    is_fast = is_on() and is_on_cpu and _has_twin(copied)
+    is_fast = is_on() and device_of(copied).type == "cpu" and _has_twin(copied)
     if is_fast and isinstance(copied, RecurrentModel):
         return _packed(copied, precision, shared_tokens)
     if precision == "int8":
-        needs = "a recurrent model of the plain classes" if is_on_cpu else "a CPU"
-        if is_on_cpu and not is_on():
-            needs = "a recurrent model and the fast modules, but NMT_FAST is 0"
+        needs = "a recurrent model of the plain classes, on a CPU, without NMT_FAST=0"
         raise UsageError(f"Decoding in int8 needs {needs}: use fp32 or bf16.")
     if precision in ("bf16", "fp16"):
         _round_matrices(copied, DTYPES[precision])

@@ -167,21 +167,6 @@ def test_weights_are_a_distribution_over_the_real_tokens(
         torch.testing.assert_close(totals, torch.ones_like(totals), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("window", ["local-m", "local-p"])
-def test_a_window_as_wide_as_the_sentence_is_global_times_the_gaussian(score: str, window: str) -> None:
-    settings = small(score=score, window=window, half_width=SOURCE)
-    local, everywhere = attention_of(settings), attention_of(small(score=score))
-    everywhere.load_state_dict({name: value for name, value in local.state_dict().items() if "window" not in name})
-    memory, queries, positions = remembered(local), queries_of(settings), torch.tensor([[0], [2], [9]])
-    expected, attended = everywhere(queries, positions, memory).weights, local(queries, positions, memory)
-    if window == "local-p":
-        assert attended.centers is not None
-        away = torch.arange(SOURCE) - attended.centers
-        expected = expected * torch.exp(-(away**2) / (2 * (SOURCE / 2) ** 2))
-    torch.testing.assert_close(attended.weights, expected, rtol=0, atol=1e-12)
-
-
 def test_the_monotonic_window_moves_with_the_step_and_stops_at_the_last_token() -> None:
     settings = small(window="local-m", half_width=1)
     attention = attention_of(settings)

@@ -1,4 +1,4 @@
-"""Cells, encoder and dropout alone: the equations and what holds of them. `test_recurrent.py` has the gradients."""
+"""Encoder and dropout alone: the equations and what holds of them. `test_recurrent.py` has the gradients."""
 
 from __future__ import annotations
 
@@ -31,28 +31,6 @@ def randomized(module: ModuleT) -> ModuleT:
 
 def doubles(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64)
-
-
-@pytest.mark.parametrize("layer_norm", [False, True])
-@pytest.mark.parametrize("kind", CELLS)
-def test_a_cell_follows_its_equation(kind: recipe.Cell, layer_norm: bool) -> None:
-    cell = randomized(build_cell(kind, 3, layer_norm=layer_norm))
-    x, s, c = doubles(2, 4), doubles(2, 3), doubles(2, 3)
-    w, b = doubles(cell.gates * 3, 4), doubles(cell.gates * 3)
-    new_s, new_c = cell(x @ w.T + b, s, c if kind == "lstm" else None)
-    u, b_u = recurrent.recurrent_weights(weights_of(cell))
-    norms = weights_of(cell) if layer_norm else None
-    for row in range(2):
-        arrays = (x[row].numpy(), s[row].numpy())
-        if kind == "gru":
-            expected = recurrent.gru_cell(*arrays, w.numpy(), b.numpy(), u, b_u, norms)
-        elif kind == "gru-reset-before":
-            expected = recurrent.gru_reset_before_cell(*arrays, w.numpy(), b.numpy(), u, b_u, norms)
-        else:
-            expected, memory = recurrent.lstm_cell(*arrays, c[row].numpy(), w.numpy(), b.numpy(), u, b_u, norms)
-            assert new_c is not None
-            np.testing.assert_allclose(new_c[row].detach(), memory, rtol=0, atol=1e-10)
-        np.testing.assert_allclose(new_s[row].detach(), expected, rtol=0, atol=1e-10)
 
 
 # --- encoder ------------------------------------------------------------------------------------------------------

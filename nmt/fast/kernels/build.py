@@ -9,7 +9,6 @@ import os
 import platform
 import shutil
 import subprocess
-from dataclasses import dataclass
 from functools import cache
 from multiprocessing import current_process
 from pathlib import Path
@@ -29,19 +28,13 @@ RELAXED = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fasso
 """Sums may be reordered to vectorize them; infinities and NaN keep their meaning."""
 
 
-@dataclass
-class Prepared:
-    """The kernels of this process."""
-
-    library: ctypes.CDLL | None = None
-
-
-prepared = Prepared()
+_libraries: list[ctypes.CDLL] = []
+"""The kernels of this process, at most one library."""
 
 
 def library() -> ctypes.CDLL | None:
     """The kernels, if `prepare_kernels` has loaded them. Takes no time."""
-    return prepared.library
+    return _libraries[0] if _libraries else None
 
 
 @cache
@@ -53,7 +46,7 @@ def prepare_kernels() -> None:
     if os.environ.get("NMT_NATIVE") == "0":
         return
     try:
-        prepared.library = ctypes.CDLL(str(_built()))
+        _libraries.append(ctypes.CDLL(str(_built())))
     except (DataError, OSError) as error:
         if current_process().name == "MainProcess":  # its workers need not repeat it
             logger.warning(

@@ -6,12 +6,6 @@
 
 #define BLOCK 64 /* Columns that `most_probable` skips at once if none is among the largest. */
 
-static float sum_of_exponentials(const float *values, int64_t count, float shift) {
-    float sum = 0.0f;
-    for (int64_t i = 0; i < count; i++) sum += exponential(values[i] - shift);
-    return sum;
-}
-
 /* sum_d v_d / (1 + a_d b_d). A pair of terms shares a division: v / x + w / y = (v y + w x) / (x y). */
 static float sum_of_complements(const float *a, const float *b, const float *v, int64_t width) {
     int64_t half = width / 2;
@@ -97,7 +91,9 @@ void most_probable(const float *all_logits, const int64_t *all_tokens, const int
                 if (logits[i] > log_probs[size - 1] && !contains(forbidden, forbidden_count, tokens ? tokens[i] : i))
                     insert(logits[i], i, log_probs, ids, size);
         }
-        float total = largest + logf(sum_of_exponentials(logits, width, largest));
+        float sum = 0.0f;
+        for (int64_t i = 0; i < width; i++) sum += exponential(logits[i] - largest);
+        float total = largest + logf(sum);
         for (int64_t place = 0; place < size; place++) {
             log_probs[place] = isnan(total) ? -INFINITY : log_probs[place] - total;
             ids[place] = tokens ? tokens[ids[place]] : ids[place];
@@ -162,13 +158,6 @@ void update_finished(const float *totals, const int64_t *tokens, const int64_t *
 #define UNROLL _Pragma("GCC unroll 6")
 #define GATES 3
 
-/* max |x|, or NaN if any x is. */
-static inline float largest_size(const float *values, int64_t count) {
-    int32_t rank = 0;
-    for (int64_t i = 0; i < count; i++) rank = rank_of(fabsf(values[i])) > rank ? rank_of(fabsf(values[i])) : rank;
-    return of_rank(rank);
-}
-
 /* Bytes x' = round(x / s) + 128 of rows of values, and s = max |x| / 127 of each row: 1 if 1 / s is not finite, NaN if an x is not. */
 static void quantize_rows(const float *values, uint8_t *bytes, float *scales, int64_t threads, int64_t rows, int64_t width,
                           int64_t stride, int64_t bytes_stride) {
@@ -176,7 +165,9 @@ static void quantize_rows(const float *values, uint8_t *bytes, float *scales, in
     for (int64_t row = 0; row < rows; row++) {
         const float *x = values + row * stride;
         uint8_t *quantized = bytes + row * bytes_stride;
-        float largest = largest_size(x, width), scale = largest / INT8_MAX;
+        int32_t rank = 0;
+        for (int64_t i = 0; i < width; i++) rank = rank_of(fabsf(x[i])) > rank ? rank_of(fabsf(x[i])) : rank;
+        float largest = of_rank(rank), scale = largest / INT8_MAX; /* NaN if any x is */
         if (!(1.0f / scale < INFINITY)) scale = 1.0f;
         float inverse = largest < INFINITY ? 1.0f / scale : 0.0f;
         for (int64_t i = 0; i < width; i++) quantized[i] = (uint8_t)(int32_t)(x[i] * inverse + 128.5f);

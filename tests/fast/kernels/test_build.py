@@ -31,7 +31,7 @@ def unprepared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "prepared", build.Prepared())
+    monkeypatch.setattr(build, "_libraries", [])
     build.prepare_kernels.cache_clear()
 
 

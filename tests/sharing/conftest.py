@@ -84,11 +84,9 @@ class Hub:
     def create_commit(
         self, name: str, operations: list[CommitOperationAdd], *, commit_message: str, parent_commit: str
     ) -> SimpleNamespace:
-        repository = self._find(name)
+        repository, files = self._find(name), {}
         assert commit_message
-        if parent_commit != str(len(repository.commits)):
-            raise OSError("412 Client Error: A commit has happened since. Please refresh and try again.")
-        files = {}
+        assert parent_commit == str(len(repository.commits))
         for operation in operations:
             with operation.as_file() as file:
                 files[operation.path_in_repo] = file.read()

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
@@ -86,24 +84,6 @@ def test_a_vocabulary_or_model_too_large_gives_another_setting(
 
 
 # --- text that overlaps, or repeats itself ----------------------------------------------------------------------
-
-sentences = st.sampled_from(["", "a", "b", "a b", "ä", "\u2028"])
-texts = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8)
-
-
-@given(held_out=texts, train=texts)
-@settings(max_examples=100)
-def test_overlaps_agree_with_a_plain_reading(held_out: list[tuple[str, str]], train: list[tuple[str, str]]) -> None:
-    warning = overlap_warning(recipe(Path("x")).data, TrainingText(corpus_of(train), corpus_of(held_out)))
-    trained = {source for source, _ in train}
-    common = [(row, source) for row, (source, _) in enumerate(held_out, start=1) if source in trained]
-    if not common:
-        assert warning is None
-        return
-    assert warning is not None
-    assert (
-        f"has {len(common)} of the {len(held_out)} source lines of data.valid (such as line {common[0][0]}: " in warning
-    )
 
 
 def test_an_overlap_is_said_of_both_texts(tmp_path: Path) -> None:

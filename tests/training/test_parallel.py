@@ -272,14 +272,6 @@ def raise_out_of_memory(*_: object) -> NoReturn:
     raise torch.OutOfMemoryError
 
 
-def test_ranks_draw_different_numbers_in_every_update() -> None:
-    draws = set()
-    for rank, update in [(0, 0), (1, 0), (0, 1), (1, 1)]:
-        Ranks(rank, 2).seed(1, update)
-        draws.add(torch.rand(()).item())
-    assert len(draws) == 4
-
-
 def test_ranks_that_torchrun_restarts_go_on_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not goes_on_by_itself(tmp_path)
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")

@@ -11,20 +11,10 @@ from nmt.training.auto import load_recipe
 from tests.commands import bad, good, nmt
 from tests.training.toy import write_reversal
 
-TINY = [
-    option
-    for setting in ("embedding=16", "encoder.hidden=8", "attention.score.size=8")
-    for option in ("--set", f"model.{setting}")
-]
+SETTINGS = "{embedding: 16, encoder: {hidden: 8}, attention: {score: {size: 8}}}"
 SHORT = [
-    *TINY,
-    "--set",
-    "decoding.mbr_samples=null",
-    "--set",
-    "subwords.kind=word",
-    "--set",
-    "training.updates=2",
-    "--quiet",
+    *("--quiet", "--set", f"model={SETTINGS}", "--set", "decoding.mbr_samples=null"),
+    *("--set", "subwords.kind=word", "--set", "training.updates=2"),
 ]
 TEXT = ["--source", "src", "--target", "tgt", "--train", "train.{src,tgt}", "--valid", "valid.{src,tgt}"]
 
@@ -95,10 +85,6 @@ def test_a_model_to_start_from_gives_its_shapes_and_subwords(small: Path, run: P
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (
-            [],
-            "Give a recipe, or the text to train on: --source, --target, --train, --valid missing (`nmt train --help`).",
-        ),
         (["--source", "src", "--train", "train"], "Give a recipe, or the text to train on: --target, --valid missing"),
         (["--resume", "-o", "nowhere"], "There is no run folder nowhere to resume."),
     ],

@@ -63,13 +63,12 @@ def test_patience_stops_a_run_that_does_not_improve(
 
 def test_accumulated_batches_give_the_gradient_of_one_large_batch(small: Path, tmp_path: Path) -> None:
     one_update = {"updates": 1, "optimizer": {"kind": "sgd", "rate": 0.1}, "clip_norm": None}
-    train(
-        toy_recipe(small, training={**one_update, "batch_tokens": 10_000}), tmp_path / "large", device=CPU, quiet=True
-    )
-    train(toy_recipe(small, training={**one_update, "accumulate": 1000}), tmp_path / "sum", device=CPU, quiet=True)
-    large, summed = (load_tensors(tmp_path / name / "weights.safetensors") for name in ("large", "sum"))
-    for name, value in large.items():
-        torch.testing.assert_close(value, summed[name], rtol=1e-4, atol=1e-6)
+    weights = []
+    for name, batches in (("large", {"batch_tokens": 10_000}), ("sum", {"accumulate": 1000})):
+        train(toy_recipe(small, training=one_update | batches), tmp_path / name, device=CPU, quiet=True)
+        weights.append(load_tensors(tmp_path / name / "weights.safetensors"))
+    for name, value in weights[0].items():
+        torch.testing.assert_close(value, weights[1][name], rtol=1e-4, atol=1e-6)
 
 
 def test_a_run_folder_is_a_model_folder_whose_best_checkpoints_can_be_averaged(small: Path, tmp_path: Path) -> None:

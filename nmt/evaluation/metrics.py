@@ -250,9 +250,10 @@ def format_rows(rows: Mapping[str, Sequence[MetricScore]]) -> str:
 
 def format_comparison(comparisons: Iterable[Comparison]) -> str:
     """Format one line per metric and system, with the p-value against the baseline; `*` marks p < 0.05."""
-    rows = [
-        (row.score.metric, row.system, _figure(row.score), _p_value(row), row.score.signature) for row in comparisons
-    ]
+    rows = []
+    for row in comparisons:
+        p_value = "baseline" if row.p_value is None else f"p = {row.p_value:.4f}" + ("*" if row.p_value < 0.05 else "")
+        rows.append((row.score.metric, row.system, _figure(row.score), p_value, row.score.signature))
     return "\n".join(in_columns(rows))
 
 
@@ -395,9 +396,3 @@ def _comparisons(
 def _figure(score: MetricScore) -> str:
     margin = "" if score.margin is None else f" ± {score.margin:.2f}"
     return f"{score.score:6.2f}{margin}"
-
-
-def _p_value(comparison: Comparison) -> str:
-    if comparison.p_value is None:
-        return "baseline"
-    return f"p = {comparison.p_value:.4f}" + ("*" if comparison.p_value < 0.05 else "")

@@ -26,14 +26,6 @@ def review(author: random.Random, telling: Sequence[str]) -> str:
     return " ".join(author.sample(words, len(words)))
 
 
-def document(author: random.Random, label: str) -> str:
-    """Three sentences, of which one is about the film, and has a word of this class."""
-    sentences = [f"The {author.choice(('day', 'house', 'plot'))} was {author.choice(GOOD + BAD)}." for _ in range(3)]
-    telling = author.choice(GOOD if label == "positive" else BAD)
-    sentences[author.randrange(3)] = f"The film was {telling}."
-    return " ".join(sentences)
-
-
 @pytest.fixture(scope="module")
 def sentiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """400 reviews with one telling word each."""
@@ -69,7 +61,7 @@ def test_new_lines_are_classified_also_by_a_kept_classifier(run: Inside, sentime
     new, kept = tmp_path / "new.txt", tmp_path / "kept.pt"
     new.write_text("the plot was superb\n\nin the\x85house we saw a DREADFUL day\n", encoding="utf-8")
     options = ["--text", "review", "--label", "sentiment", "--epochs", 4]
-    output, errors = run(sentiment, *options, "--classify", new, "--save", kept)
+    output, errors = run(sentiment, *options, "--sentences", "en", "--classify", new, "--save", kept)
     labels, probabilities, lines, words = zip(*(line.split("\t") for line in output[:-1].split("\n")), strict=True)
     assert lines == ("the plot was superb", "", "in the\x85house we saw a DREADFUL day")
     assert (labels[0], labels[2]) == ("positive", "negative")
@@ -80,24 +72,6 @@ def test_new_lines_are_classified_also_by_a_kept_classifier(run: Inside, sentime
     assert "| positive |" in errors
     assert run("--load", kept, "--classify", new) == (output, "")
     assert run.sentence("--load", new, "--classify", new).startswith(f"{new} is no classifier that --save has written")
-
-
-def test_documents_are_read_by_their_sentences(run: Inside, tmp_path: Path) -> None:
-    """The sentence about the film tells; the others have telling words of either class."""
-    author = random.Random(3)
-    classes = [author.choice(["positive", "negative"]) for _ in range(600)]
-    table = write(tmp_path / "t.csv", ("text", "label"), [(document(author, name), name) for name in classes])
-    new, kept = tmp_path / "new.txt", tmp_path / "kept.safetensors"
-    new.write_text("The day was awful. The film was superb. The house was clumsy.\n\n")
-    options = ["--text", "text", "--label", "label", "--sentences", "en", "--classify", new, "--save", kept]
-    output, errors = run(table, *options)
-    assert all(float(figure) > 0.9 for row in cells(errors) for figure in row[2:])
-    label, _, _, words = output.split("\n")[0].split("\t")
-    weights = [float(pair.split(":")[1]) for pair in words.split(" ")]
-    assert label == "positive"
-    assert len(weights) == 12
-    assert sum(weights[4:8]) > 0.8
-    assert run("--load", kept, "--classify", new) == (output, "")
 
 
 def test_several_columns_are_labels_of_which_a_text_has_any(run: Inside, tmp_path: Path) -> None:

@@ -33,21 +33,18 @@ def forms(cells: Cells) -> WordForms:
 
 def test_entries_share_a_pair_of_stems_if_both_words_do(cells: Cells, forms: WordForms) -> None:
     pairs = [(SOURCE[x][:5], TARGET[y][:5]) for x, y in zip(cells.source, cells.target, strict=True)]
-    for one, first in zip(forms.entry, pairs, strict=True):
-        for other, second in zip(forms.entry, pairs, strict=True):
-            assert (one == other) == (first == second)
-    stems = [(forms.source[pair], forms.target[pair]) for pair in forms.entry]
-    for (source, target), (x, y) in zip(stems, pairs, strict=True):
-        for (other_source, other_target), (other_x, other_y) in zip(stems, pairs, strict=True):
-            assert (source == other_source) == (x == other_x)
-            assert (target == other_target) == (y == other_y)
+    stems = [(entry, forms.source[entry], forms.target[entry]) for entry in forms.entry]
+    for first, (x, y) in zip(stems, pairs, strict=True):
+        for second, (x2, y2) in zip(stems, pairs, strict=True):
+            same = [number == second_number for number, second_number in zip(first, second, strict=True)]
+            assert same == [(x, y) == (x2, y2), x == x2, y == y2]
 
 
 def test_shares_are_those_among_the_words_of_a_stem(forms: WordForms) -> None:
-    for side, own, shares in ((0, SOURCE, forms.source_share), (1, TARGET, forms.target_share)):
+    for side, spelled, shares in ((0, SOURCE, forms.source_share), (1, TARGET, forms.target_share)):
         count = words(side).frequency
         for word, share in enumerate(shares):
-            of_stem = sum(count[other] for other, form in enumerate(own) if form[:5] == own[word][:5])
+            of_stem = sum(count[at] for at, form in enumerate(spelled) if form[:5] == spelled[word][:5])
             assert share == pytest.approx(count[word] / of_stem)
 
 

@@ -26,11 +26,8 @@ def test_a_saved_aligner_links_as_before(tmp_path: Path) -> None:
 
 
 def test_another_file_is_no_aligner(tmp_path: Path) -> None:
-    save_tensors({"keys": torch.zeros(2)}, tmp_path / "other")
-    with pytest.raises(DataError, match="other is not a word aligner: make one with `nmt links --save FILE`"):
-        load_aligner(tmp_path / "other")
+    save_tensors({"keys": torch.zeros(2)}, tmp_path / "tensors")
     (tmp_path / "text").write_text("0-0\n")
-    with pytest.raises(DataError, match="text"):
-        load_aligner(tmp_path / "text")
-    with pytest.raises(DataError, match="missing"):
-        load_aligner(tmp_path / "missing")
+    for name in ("tensors", "text", "missing"):
+        with pytest.raises(DataError, match=f"{name}.*nmt links --save FILE"):
+            load_aligner(tmp_path / name)

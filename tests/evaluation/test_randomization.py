@@ -14,29 +14,31 @@ def ratio(sums: np.ndarray) -> float:
 
 
 def test_the_p_value_is_the_share_of_all_swaps_that_differ_as_much() -> None:
-    one, other = (np.array([[hits, 9] for hits in row]) for row in ((9, 7, 8, 5, 6, 9), (8, 7, 5, 6, 4, 7)))
-    least = abs(ratio(one.sum(0)) - ratio(other.sum(0)))
+    first, second = (np.array([[hits, 9] for hits in row]) for row in ((9, 7, 8, 5, 6, 9), (8, 7, 5, 6, 4, 7)))
+    least = abs(ratio(first.sum(0)) - ratio(second.sum(0)))
     differences = []
-    for swaps in product([False, True], repeat=len(one)):
+    for swaps in product([False, True], repeat=len(first)):
         choice = np.array(swaps)[:, None]
-        sides = [np.where(choice, first, second).sum(0) for first, second in ((one, other), (other, one))]
+        sides = [np.where(choice, *pair).sum(0) for pair in ((first, second), (second, first))]
         differences.append(abs(ratio(sides[0]) - ratio(sides[1])))
     exact = np.mean(np.array(differences) > least - 1e-9)
     generator = np.random.default_rng(1)
-    assert randomization_test(one, other, ratio, shuffles=4000, generator=generator) == pytest.approx(exact, abs=0.03)
+    assert randomization_test(first, second, ratio, shuffles=4000, generator=generator) == pytest.approx(
+        exact, abs=0.03
+    )
 
 
 def test_of_equally_good_systems_one_in_twenty_differs() -> None:
     generator = np.random.default_rng(2)
     p_values = []
     for _ in range(300):
-        one, other = (np.stack([generator.integers(10, size=50), np.full(50, 10)], axis=1) for _ in range(2))
-        p_values.append(randomization_test(one, other, ratio, shuffles=100, generator=generator))
+        first, second = (np.stack([generator.integers(10, size=50), np.full(50, 10)], axis=1) for _ in range(2))
+        p_values.append(randomization_test(first, second, ratio, shuffles=100, generator=generator))
     assert 0.02 < np.mean(np.array(p_values) < 0.05) < 0.08
 
 
 def test_systems_that_differ_in_a_single_line_do_not_differ() -> None:
     references = [f"the small dog number {i} sees a big cat" for i in range(40)]
-    other = ["the small dog sees nothing", *references[1:]]
-    rows = compare({"one": references, "other": other}, references, bootstrap=50)
+    system = ["the small dog sees nothing", *references[1:]]
+    rows = compare({"baseline": references, "system": system}, references, bootstrap=50)
     assert [row.p_value for row in rows] == [None, 1.0] * 3

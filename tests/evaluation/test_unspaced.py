@@ -56,7 +56,9 @@ def test_every_figure_takes_the_tokenizer_of_the_language() -> None:
     assert "tok:char" in score.signature
     assert "norm:yes" in ter.signature
     assert "asian:yes" in ter.signature
-    rows = compare({"one": HYPOTHESES, "other": REFERENCES}, REFERENCES, metrics=["bleu"], language="ja", bootstrap=9)
+    rows = compare(
+        {"first": HYPOTHESES, "second": REFERENCES}, REFERENCES, metrics=["bleu"], language="ja", bootstrap=9
+    )
     assert [row.score.score for row in rows] == [pytest.approx(figure), pytest.approx(100)]
     assert sentence_bleu(HYPOTHESES[1], REFERENCES[1], language="ja") > 20
     assert sentence_bleu(HYPOTHESES[1], REFERENCES[1]) == 0

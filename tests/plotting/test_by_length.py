@@ -1,6 +1,5 @@
 """Quality against length: every model has its line and its name."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -38,23 +37,15 @@ def test_there_must_be_something_to_draw(tmp_path: Path) -> None:
         plot_by_length(lines(1), ["1", "2", "3"], [1, 1, 1], tmp_path / "a.txt")
 
 
-def looks(models: list[ScoreLine], folder: Path) -> list[tuple[str, str]]:
-    """The color and the dashes of each line, as the SVG has them; "" where a line is solid."""
-    plot_by_length(models, ["1", "2", "3"], [40, 40, 40], folder / "a.svg")
-    styles = re.findall(r'style="([^"]*stroke-width: 1\.5\b[^"]*)"', (folder / "a.svg").read_text())
-    assert len(styles) == 2 * len(models)  # in the plot and before its name
-    found = [(re.findall(r"stroke: (#\w+)", style), re.findall(r"dasharray: ([^;]+)", style)) for style in styles]
-    pairs = [(color, "".join(dashes)) for [color], dashes in found]
-    assert set(pairs[: len(models)]) == set(pairs[len(models) :])
-    return pairs[: len(models)]
-
-
-def test_groups_share_a_color_and_variants_their_dashes(tmp_path: Path) -> None:
+def test_groups_share_a_color_and_variants_their_marker(figures: list[Figure]) -> None:
     four = [ScoreLine(f"{group}{variant}", [1.0, 2.0, 3.0], group, variant) for group in "ab" for variant in "xy"]
-    colors, dashes = zip(*looks(four, tmp_path), strict=True)
+    for models in (four, lines(18)):
+        plot_by_length(models, ["1", "2", "3"], [40, 40, 40], Path("a.png"))
+    looks = [[(line.get_color(), line.get_marker()) for line in figure.axes[0].lines] for figure in figures]
+    colors, markers = zip(*looks[0], strict=True)
     assert colors[0] == colors[1] != colors[2] == colors[3]
-    assert dashes[0] == dashes[2] != dashes[1] == dashes[3]
-    assert len(set(looks(lines(18), tmp_path))) == 18
+    assert markers[0] == markers[2] != markers[1] == markers[3]
+    assert len(set(looks[1])) == 18
 
 
 def test_names_stand_in_the_order_in_which_the_lines_end(figures: list[Figure]) -> None:

@@ -107,7 +107,7 @@ def test_the_page_needs_nothing_else_and_may_run_nothing_else() -> None:
         r"@import|url\(|fetch\(|XMLHttp|innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", page
     )
     assert set(re.findall(r"https?://[\w./]+", page)) <= {"http://www.w3.org/2000/svg"}
-    [policy] = [item["content"] for tag, item in elements if tag == "meta" and "http-equiv" in item]
+    [policy] = [attributes["content"] for tag, attributes in elements if tag == "meta" and "http-equiv" in attributes]
     assert policy is not None
     assert policy.startswith("default-src 'none'; ")
     for tag in ("style", 'script type="module"'):

@@ -165,13 +165,6 @@ def test_nothing_is_cut_off_at_the_edge(tmp_path: Path, source: tuple[str, ...],
     assert (picture == 255).all(), "the frame is white"
 
 
-def test_the_resolution_is_what_was_asked_for(tmp_path: Path) -> None:
-    for dpi in (50, 100):
-        plot_alignment(random_alignment(), tmp_path / f"{dpi}.png", dpi=dpi)
-    small, large = (pixels(tmp_path / f"{dpi}.png").shape[:2] for dpi in (50, 100))
-    assert large == pytest.approx(2 * np.array(small), rel=0.02)  # text is hinted to whole pixels
-
-
 def test_panels_do_not_touch_each_other_or_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     figures: list[Figure] = []
     monkeypatch.setattr(heatmap, "render", lambda drawn, kind, dpi: figures.extend(drawn))
@@ -277,16 +270,6 @@ def test_a_font_that_has_missing_characters_is_found_and_those_of_none_are_named
     fonts.choose_families(["彼", "は", "は", "読む", "。"])
     (record,) = caplog.records
     assert "。 は む 彼 読" in record.getMessage()
-
-
-def test_a_font_file_goes_before_all_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    words = random_alignment(("x", "читает", "ա"))
-    plot_alignment(words, tmp_path / "a.svg", font=face("STIXGeneral.ttf"))
-    assert "'STIXGeneral', 'DejaVu Sans'" in (tmp_path / "a.svg").read_text()
-    plot_alignment(words, tmp_path / "given.png", font=face("STIXGeneral.ttf"))
-    plot_alignment(words, tmp_path / "usual.png")
-    assert (tmp_path / "given.png").read_bytes() != (tmp_path / "usual.png").read_bytes()
-    assert not caplog.records  # the base font fills in
 
 
 def test_width_of_text_grows_with_its_size_and_leaves_room_for_wide_characters() -> None:

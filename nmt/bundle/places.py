@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import lzma
-import os
 import shutil
 import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 from nmt.bundle.hub import PREFIX, HubName, download_model
 from nmt.errors import DataError
 from nmt.runtime.arguments import refuse_address
 from nmt.runtime.cache import cache_folder
-from nmt.runtime.files import sync
 from nmt.runtime.wording import reason
 
 REQUIRED = ("recipe.yaml", "source.model", "target.model", "weights.safetensors")
@@ -31,7 +30,6 @@ _MOST_RATIO = 20
 """How much larger than an archive its files may be: weights can hardly be compressed."""
 _SLACK = 2**20
 """So many bytes they may always be, since a tokenizer of a tiny model compresses well."""
-_BLOCK = 2**20
 
 
 def find_model(model: Path) -> Path:
@@ -73,34 +71,28 @@ def model_name(model: Path) -> str:
 
 
 def _unpacked(archive: Path) -> Path:
-    """The folder in the cache that has the files of an archive."""
+    """The folder in the cache that has the files of an archive; it appears complete."""
     try:
         with archive.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         folder = cache_folder() / "models" / digest
-        if not folder.is_dir():
-            _unpack(archive, folder)
+        if folder.is_dir():
+            return folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            TemporaryDirectory(dir=folder.parent, ignore_cleanup_errors=True) as unfinished,
+            zipfile.ZipFile(archive) as bundle,
+        ):
+            for name, member in _members(bundle, archive).items():
+                with bundle.open(member) as stream, Path(unfinished, name).open("wb") as file:
+                    shutil.copyfileobj(stream, file)
+            if not folder.is_dir():  # another process may have been faster
+                Path(unfinished).rename(folder)
     except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, ValueError, lzma.LZMAError, zlib.error) as error:
         raise DataError(
             f"Cannot unpack {archive}: {reason(error)}. If it is damaged, make it anew by `nmt export`."
         ) from None
     return folder
-
-
-def _unpack(archive: Path, folder: Path) -> None:
-    """Write the files of a model to a new folder, which appears complete. Raises DataError, OSError and what zipfile raises."""
-    unfinished = folder.with_name(f".{folder.name}.{os.getpid()}.new")
-    try:
-        unfinished.mkdir(parents=True)
-        with zipfile.ZipFile(archive) as bundle:
-            for name, member in _members(bundle, archive).items():
-                with bundle.open(member) as stream, (unfinished / name).open("wb") as file:
-                    shutil.copyfileobj(stream, file, _BLOCK)
-                sync(unfinished / name)
-        if not folder.is_dir():  # another process may have been faster
-            unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _members(bundle: zipfile.ZipFile, archive: Path) -> Mapping[str, zipfile.ZipInfo]:

@@ -15,7 +15,7 @@ from nmt.decoding.options import DecodingOptions
 from nmt.decoding.unknown import UnknownWords
 from nmt.fast import pack_search
 from nmt.runtime.device import threads_for, torch_defaults
-from nmt.search.hypothesis import Hypothesis, Penalties
+from nmt.search.hypothesis import Hypothesis, Penalties, no_alignment
 from nmt.search.loop import Search
 from nmt.search.options import SearchOptions
 from nmt.search.sampling import Sampling
@@ -108,9 +108,11 @@ class BatchDecoder:
             columns = len(sentence.ids[0]) + 1
             written.append(
                 [
-                    TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment[:, :columns].clone())
-                    if settings.alignments
-                    else TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment[:0, :0])
+                    TranslationHypothesis.of(
+                        hypothesis,
+                        text=text,
+                        alignment=hypothesis.alignment[:, :columns].clone() if settings.alignments else no_alignment(),
+                    )
                     for hypothesis, text in hypotheses
                 ]
             )
@@ -122,12 +124,9 @@ class BatchDecoder:
             return clean(self.target.decode(hypothesis.ids))
         return clean(self.unknown.text(sentence.text, sentence.ids[0], hypothesis))
 
+    @torch_defaults()
     def force(self, sentences: Sequence[SourceSentence]) -> list[TranslationHypothesis]:
         """Forced decoding of known targets."""
-        return self._force(sentences, posterior=self.settings.posterior)
-
-    @torch_defaults()
-    def _force(self, sentences: Sequence[SourceSentence], *, posterior: bool) -> list[TranslationHypothesis]:
         targets = [sentence.target for sentence in sentences]
         with self.ensemble.evaluating(), threads_for(sum(map(len, targets))):
             sources = [
@@ -137,7 +136,9 @@ class BatchDecoder:
             totals = forced.token_log_probs.sum(dim=1)
             lengths = torch.tensor([len(target) + 1 for target in targets], device=totals.device)
             scores = self.penalties.score(totals, lengths, forced.alignment.sum(dim=1), forced.source_mask).tolist()
-            alignment = (self.ensemble.posterior(sources, targets) if posterior else forced.alignment).cpu()
+            alignment = (
+                self.ensemble.posterior(sources, targets) if self.settings.posterior else forced.alignment
+            ).cpu()
             alignment = alignment[:, :, len(self.tags[0]) :]
         log_probs = forced.token_log_probs.tolist()
         return [
@@ -162,7 +163,7 @@ class BatchDecoder:
             for sentence, n_best in zip(sentences, n_best_lists, strict=True)
             for hypothesis in n_best
         ]
-        forced = iter(self._force(known, posterior=True))
+        forced = iter(self.force(known))
         return [
             [
                 replace(hypothesis, alignment=next(forced).alignment[: len(hypothesis.alignment)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -90,14 +91,8 @@ def join(parts: Sequence[TranslationHypothesis], penalties: Penalties) -> Transl
 
 def _block_diagonal(blocks: Sequence[Float[Tensor, "_T _S"]]) -> Float[Tensor, "T S"]:
     """Join the alignments of parts along the diagonal. Their last columns, of the end mark, become one shared column."""
-    rows, columns = sum(len(block) for block in blocks), sum(max(block.shape[1] - 1, 0) for block in blocks)
-    if max(rows, columns + 1) > _MAX_SIZE:
+    blocks = [block for block in blocks if block.shape[1]]
+    if not blocks or max(sum(map(len, blocks)), sum(block.shape[1] for block in blocks)) > _MAX_SIZE:
         return no_alignment()
-    joined = blocks[0].new_zeros(rows, columns + 1 if rows else 0)
-    row = column = 0
-    for block in blocks if rows else ():
-        end_row, end_column = row + len(block), column + block.shape[1] - 1
-        joined[row:end_row, column:end_column] = block[:, :-1]
-        joined[row:end_row, -1:] = block[:, -1:]
-        row, column = end_row, end_column
-    return joined
+    diagonal = torch.block_diag(*(block[:, :-1] for block in blocks))  # type: ignore[no-untyped-call]
+    return torch.cat([diagonal, torch.cat([block[:, -1:] for block in blocks])], dim=1)

@@ -72,10 +72,8 @@ class Shortlist(EqualByValue):
                     f"{path} was made for another {name} vocabulary than the model's: make one for it with `nmt shortlist`."
                 )
         translations, frequent = tensors["translations"].long(), tensors["frequent"].long()
-        fits = translations.dim() == 2 and len(translations) == len(source) and frequent.dim() == 1
-        for ids in (translations, frequent):
-            fits = fits and bool(((ids >= 0) & (ids < len(target))).all())
-        if not fits:
+        has_shape = translations.dim() == 2 and len(translations) == len(source) and frequent.dim() == 1
+        if not has_shape or any(((ids < 0) | (ids >= len(target))).any() for ids in (translations, frequent)):
             raise DataError(
                 f"{path} does not fit vocabularies of {len(source):,} and {len(target):,} tokens: "
                 "make it again with `nmt shortlist`."

@@ -13,7 +13,7 @@ from nmt.alignment.statistical.word_pairs import Cells
 from nmt.data.arrays import Lists, collect_lists
 from nmt.data.encoded import EncodedPairs, id_type
 from nmt.decoding.shortlist import Shortlist
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.text.subwords import EOS, Subwords
 
 MIN_COUNT = 0.01
@@ -35,13 +35,8 @@ def learn_shortlist(
         candidates: most translations per source token.
         frequent: how many of the most frequent target tokens are on every list.
 
-    Raises:
-        UsageError: a number is out of range.
-        DataError: there is no text.
+    Raises DataError if there is no text.
     """
-    for name, value in (("candidates", candidates), ("frequent", frequent)):
-        if value < 0:
-            raise UsageError(f"{name} must be at least 0, but is {value}.")
     lines, cells, frequencies = iter(pairs), 0, np.zeros(len(target), np.int64)
 
     def blocks() -> Iterator[tuple[Lists, Lists]]:

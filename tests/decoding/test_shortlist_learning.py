@@ -10,7 +10,7 @@ from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
 from nmt.alignment.statistical.word_pairs import Cells
 from nmt.decoding import shortlist_learning
 from nmt.decoding.shortlist_learning import learn_shortlist
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.text.subwords import EOS, UNK, Subwords
 
 WORDS = {"red": "rot", "dog": "hund", "cat": "katze", "sees": "sieht", "the": "die", "big": "gross", "42": "42"}
@@ -74,10 +74,6 @@ def test_a_long_text_is_thinned_out_evenly(
     assert read == [50]
 
 
-def test_impossible_requests_are_refused_in_a_sentence(pairs: list[tuple[str, str]], sides: list[Subwords]) -> None:
-    with pytest.raises(UsageError, match="candidates must be at least 0, but is -1"):
-        learn_shortlist(pairs, *sides, candidates=-1, frequent=0)
-    with pytest.raises(UsageError, match="frequent must be at least 0, but is -2"):
-        learn_shortlist(pairs, *sides, candidates=0, frequent=-2)
+def test_no_text_is_an_error(sides: list[Subwords]) -> None:
     with pytest.raises(DataError, match="no text to learn a shortlist from"):
         learn_shortlist([], *sides, candidates=1, frequent=1)

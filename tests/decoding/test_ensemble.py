@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.batching import pad
-from nmt.decoding.ensemble import AllowedLogProbs, Ensemble, EnsembleMemory, MeanLogProbs
+from nmt.decoding.ensemble import AllowedLogProbs, Ensemble, MeanLogProbs
 from nmt.decoding.shortlist import Shortlist
 from nmt.text.subwords import EOS
 from tests.decoding.test_translator import LINES, bundle
@@ -68,16 +68,6 @@ def test_sentences_of_different_numbers_of_hypotheses_are_stepped_together(names
             torch.testing.assert_close(step.log_probs[row : row + 1], expected.log_probs[:], atol=1e-5, rtol=0)
 
 
-def assert_selected(memory: EnsembleMemory, together: Ensemble, of: Tensor) -> None:
-    """Steps with some sentences of a memory are those with all."""
-    everyone = torch.arange(len(of))
-    tokens, fewer = everyone + 4, memory.select(of)
-    step = together.step(tokens, together.start(fewer), fewer, everyone)
-    expected = together.step(tokens, together.start(memory).select(of), memory, of)
-    torch.testing.assert_close(step.log_probs[:], expected.log_probs[:], atol=1e-5, rtol=0)
-    torch.testing.assert_close(step.weights, expected.weights, atol=1e-6, rtol=0)
-
-
 @pytest.mark.parametrize("has_shortlist", [False, True])
 @pytest.mark.parametrize("names", [("bahdanau",), ("bahdanau", "luong", "heads-coverage-copy")])
 def test_a_memory_may_lose_sentences(names: tuple[str, ...], has_shortlist: bool) -> None:
@@ -87,8 +77,13 @@ def test_a_memory_may_lose_sentences(names: tuple[str, ...], has_shortlist: bool
     together, source = ensemble(*names, shortlist=shortlist), sources(LINES[:4])
     with together.evaluating():
         memory = together.encode([source] * len(names))
-        for of in ([1, 3], [0], [0, 0, 2]):
-            assert_selected(memory, together, torch.tensor(of))
+        for sentences in ([1, 3], [0], [0, 0, 2]):
+            rows, everyone = torch.tensor(sentences), torch.arange(len(sentences))
+            fewer = memory.select(rows)
+            step = together.step(everyone + 4, together.start(fewer), fewer, everyone)
+            expected = together.step(everyone + 4, together.start(memory).select(rows), memory, rows)
+            torch.testing.assert_close(step.log_probs[:], expected.log_probs[:], atol=1e-5, rtol=0)
+            torch.testing.assert_close(step.weights, expected.weights, atol=1e-6, rtol=0)
 
 
 def test_the_weights_of_members_that_read_the_same_tokens_are_averaged() -> None:

@@ -87,13 +87,6 @@ def test_translations_are_samples_in_the_order_of_expected_chrf() -> None:
         assert best.hypotheses[0].alignment.shape == first.alignment.shape
 
 
-def test_companions_and_processes_change_nothing() -> None:
-    together = translate([bundle()], mbr_samples=5)
-    apart = translate([bundle()], mbr_samples=5, batch_tokens=100, processes=2)
-    for one, other in zip(together, apart, strict=True):
-        check_same(one, other)
-
-
 def test_a_beam_size_asks_for_beam_search() -> None:
     own = DecodingConfig(mbr_samples=16)
     assert change_decoding(own, {"beam_size": 3}, "Options") == DecodingConfig(beam_size=3)

@@ -110,11 +110,3 @@ def test_a_translator_gives_it_for_known_translations_and_for_its_own() -> None:
     pairs = list(zip(LINES, TARGETS, strict=True))[5:]
     for one, other in zip(plain.score(pairs), posterior.score(pairs), strict=True):
         assert one.hypotheses[0].score == other.hypotheses[0].score
-
-
-def test_an_ensemble_shows_the_mean_of_its_members() -> None:
-    member = bundle(ATTENTIVE[0])
-    alone, twice = (
-        next(Translator([member] * n, posterior=True).stream_scores([(LINES[0], TARGETS[0])])) for n in (1, 2)
-    )
-    torch.testing.assert_close(alone.hypotheses[0].alignment, twice.hypotheses[0].alignment, atol=1e-6, rtol=0)

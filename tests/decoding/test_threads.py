@@ -26,7 +26,7 @@ CALLS: list[dict[str, Any]] = [
     {"beam_size": 4, "prune": 2.0, "alignments": False},
     {"sampling": Sampling(seed=3), "n_best": 2},
     {"posterior": True, "batch_tokens": 60},
-    {"replace_unknown": {}, "window": 3},
+    {"mbr_samples": 5, "window": 3},
 ]
 
 

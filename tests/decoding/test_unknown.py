@@ -134,16 +134,6 @@ def test_every_hypothesis_holds_the_words_that_its_links_name(bundle: Bundle, al
     assert min(marks, several, translated) > 3
 
 
-def test_a_line_in_parts_has_words_of_each_part(bundle: Bundle) -> None:
-    decoding = recipe.DecodingConfig(beam_size=2, max_ratio=1.0)
-    options: dict[str, Any] = {"decoding": decoding, "replace_unknown": {}}
-    whole = next(Translator([bundle], max_source=4, **options).stream(["Ann Zoe Bob. Cid Eve Dan."]))
-    parts = list(Translator([bundle], **options).translate(["Ann Zoe Bob.", "Cid Eve Dan."]))
-    assert whole.text == " ".join(part.text for part in parts)
-    assert all(set(part.source.split()) & set(part.text.split()) for part in parts)
-    assert whole.word_alignment().target == tuple(whole.text.split())
-
-
 # --- lexicons ---------------------------------------------------------------------------------------------------
 
 

@@ -185,24 +185,3 @@ def test_a_corpus_is_evaluated_as_the_command_does(folder: Path, tmp_path: Path)
         nmt.evaluate(translator, corpus, tokenize="x")
     with pytest.raises(UsageError, match="published has its own tokenizer"):
         nmt.evaluate(translator, corpus, tokenize="13a", published=True)
-
-
-def test_a_list_shows_its_progress_at_a_terminal_if_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[tuple[str, int | None, bool]] = []
-
-    def record(items: Any, what: str, *, total: int | None, quiet: bool) -> Any:
-        shown.append((what, total, quiet))
-        return items
-
-    monkeypatch.setattr("nmt.decoding.translator.with_progress", record)
-    translator, pair = nmt.load(folder), ("a cat", "a dog")
-    assert translator.translate([LINE] * 3, show_progress=True) == translator.translate([LINE] * 3)
-    assert translator.score([pair] * 2, show_progress=True) == translator.score([pair] * 2)
-    translator.align(iter([pair]), show_progress=True)
-    assert shown == [
-        ("translating", 3, False),
-        ("translating", 3, True),
-        ("scoring", 2, False),
-        ("scoring", 2, True),
-        ("scoring", None, False),
-    ]

@@ -11,16 +11,16 @@ from nmt.errors import UsageError
 class StrictLoader(yaml.SafeLoader):
     """Loads the core types of YAML 1.2 only: `no` and dates are text, `1e-3` is a number.
 
-    Duplicate keys and aliases are errors. Nested aliases could make a short text exceed all memory.
+    Duplicate keys, tags and aliases are errors. Nested aliases could make a short text exceed all memory.
     """
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 -- PyYAML's own way to start without YAML 1.1's types
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            alias: Any = self.peek_event()  # type: ignore[no-untyped-call]
-            problem = f"the alias '*{alias.anchor}' is not read here; write out what it stands for"
-            raise yaml.composer.ComposerError(None, None, problem, alias.start_mark)
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or event.tag is not None:
+            problem = "aliases (*name) and tags (!name) are not read here; write the value itself"
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -65,13 +65,7 @@ def parse_yaml(text: str, where: str) -> Any:
         raise UsageError(f"{where}{line}: {error.problem}.") from None
     except RecursionError:
         raise UsageError(f"{where}: not valid YAML (it is nested too deeply).") from None
-    except (
-        yaml.YAMLError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-    ) as error:  # tags may contradict values
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise UsageError(f"{where}: not valid YAML ({str(error).splitlines()[0]}).") from None
 
 

@@ -90,7 +90,7 @@ def test_a_pickle_in_the_place_of_a_file_is_not_run(folder: Path, tmp_path: Path
 def test_a_tag_in_a_recipe_is_not_followed(folder: Path, tmp_path: Path, tag: str) -> None:
     with (folder / "recipe.yaml").open("a") as file:
         file.write(f"extra: {tag.replace('MARK', str(tmp_path / 'mark'))}\n")
-    assert "could not determine a constructor for the tag" in refusal(folder)
+    assert "aliases (*name) and tags (!name) are not read here" in refusal(folder)
     assert not (tmp_path / "mark").exists()
 
 
@@ -238,7 +238,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (LAUGHS, "line 2: the alias '*a' is not read here"),
+        (LAUGHS, "line 2: aliases (*name) and tags (!name) are not read here"),
         ("- " * 20_000, "nested too deeply"),
         ("{a: " * 20_000, "nested too deeply"),
         ("seed: " + "9" * 50_000, "value has 50000 digits"),

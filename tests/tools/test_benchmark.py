@@ -21,7 +21,6 @@ from tools.benchmarks.measuring import MeasurementError, Spread, work
 from tools.benchmarks.rates import Rate, section
 from tools.benchmarks.session import PRECISIONS, QUICK, Section, Session
 from tools.benchmarks.shared_model import VARIANTS
-from tools.benchmarks.text import Text
 
 ROOT = Path(__file__).resolve().parents[2]
 _STEP = "[2026-01-02 03:04:09,100 INFO] Step %d/   20; acc: 2.1; ppl: 7811.3; xent: 9.0; lr: 0.00100; sents:     700; bsz: %s tok/s;"
@@ -57,12 +56,6 @@ def session(tmp_path: Path) -> Session:
         "bf16": Spread(4e12, 3e12, 5e12, 3),
     }
     return session
-
-
-def test_a_spread_is_median_minimum_and_maximum() -> None:
-    assert Spread.of([5.0, 1.0, 2.0]) == Spread(2.0, 1.0, 5.0, 3)
-    with pytest.raises(MeasurementError, match="not a single window"):
-        Spread.of([])
 
 
 # --- logs -------------------------------------------------------------------------------------------------------
@@ -170,18 +163,6 @@ def test_a_ceiling_is_measured_for_every_precision_of_the_processor() -> None:
 
 
 # --- programs ---------------------------------------------------------------------------------------------------
-
-
-def test_peers_read_the_tokens_that_nmt_reads(tmp_path: Path) -> None:
-    special_tokens, tokens = ["<pad>", "<unk>", "<s>", "</s>"], ["▁a", "b"]
-    text = Text(tmp_path, "corpus", "key", special_tokens, tokens, 1.0, 10.0, 10.0)
-    written = yaml.safe_load(joey.Joey(tmp_path, 1).config(tmp_path, text, "luong", updates=5).read_text())
-    assert (tmp_path / "vocabulary").read_text().split()[4:] == tokens
-    assert written["data"]["src"]["tokenizer_cfg"]["model_file"] == str(tmp_path / "joint.model")
-    assert written["training"]["updates"] == 5
-    written = yaml.safe_load(onmt.OpenNMT(tmp_path, 1).config(tmp_path, text, "mlp", 5, 64).read_text())
-    assert [line.split("\t")[0] for line in (tmp_path / "vocabulary").read_text().splitlines()] == tokens
-    assert (written["global_attention"], written["batch_size"], written["train_steps"]) == ("mlp", 64, 5)
 
 
 @pytest.mark.parametrize(

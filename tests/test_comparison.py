@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from nmt.bundle.folder import Bundle
 from nmt.comparison.held_out import HeldOut
-from nmt.comparison.measure import FIGURES, SMALLEST, Figures, LengthScore, length_buckets, measure, saved_figures
+from nmt.comparison.measure import SMALLEST, Figures, LengthScore, length_buckets, measure
 from nmt.comparison.plan import TRAINED, Candidate, find_candidates
 from nmt.comparison.runs import Machine, stoppable, train_all
 from nmt.comparison.table import Row, Table, with_p_values
@@ -134,7 +134,7 @@ def test_a_failing_training_leaves_the_others_alone(trained: Trained) -> None:
     assert shown[-1].endswith("  (3 of 3)")
     for candidate in (candidates[0], candidates[2]):
         assert Bundle.load(candidate.run).recipe == candidate.recipe == load_recipe(candidate.recipe_file)
-        assert json.loads((candidate.run / TRAINED).read_text())["threads"] == 1
+        assert (candidate.run / TRAINED).exists()
     assert not (candidates[2].run / LEFT_BEHIND).exists()
     assert not train_all([candidates[0], candidates[2]], MACHINE, shown.append)
     assert shown[-1].endswith("  (3 of 3)"), "what is trained is not trained again"
@@ -164,10 +164,10 @@ def test_a_stopped_training_goes_on_where_it_was(corpus: Path, tmp_path: Path, m
     assert "saved" in candidate.log.read_text()  # the first sitting ended as Ctrl-C ends it
 
 
-def test_figures_are_those_of_the_model_and_are_kept(trained: Trained) -> None:
+def test_figures_are_those_of_the_model(trained: Trained) -> None:
     good, _, blind = trained[0]
     text = HeldOut.load(good.recipe, "test")
-    figures = measure(good, text, "here", device=torch.device("cpu"), progress=unshown)
+    figures = measure(good, text, device=torch.device("cpu"), progress=unshown)
     log = [json.loads(line) for line in (good.run / "metrics.jsonl").read_text().splitlines()]
     # The test text is the validation text, so the trainer has measured the same before.
     best = next(record for record in reversed(log) if record.get("best"))
@@ -178,11 +178,7 @@ def test_figures_are_those_of_the_model_and_are_kept(trained: Trained) -> None:
     assert (figures.updates, figures.aer) == (8, None)
     assert figures.sentences_per_second > 0
     assert sum(score.sentences for score in figures.by_length) == 40
-    assert saved_figures(good, text, "here") == figures
-    assert saved_figures(good, text, "elsewhere") is None
-    (good.run / FIGURES).write_text((good.run / FIGURES).read_text().replace('"updates": 8', '"updates": "many"'))
-    assert saved_figures(good, text, "here") is None
-    assert measure(blind, text, "here", device=torch.device("cpu"), progress=unshown).entropy is None
+    assert measure(blind, text, device=torch.device("cpu"), progress=unshown).entropy is None
 
 
 def test_links_beside_the_text_give_an_alignment_error_rate(trained: Trained, corpus: Path, tmp_path: Path) -> None:
@@ -191,7 +187,7 @@ def test_links_beside_the_text_give_an_alignment_error_rate(trained: Trained, co
     for end in ("src", "tgt", "align"):
         (tmp_path / f"train.{end}").rename(tmp_path / f"links.{end}")
     figures = measure(
-        good, HeldOut.load(good.recipe, "test", f"{tmp_path}/links"), "x", device=torch.device("cpu"), progress=unshown
+        good, HeldOut.load(good.recipe, "test", f"{tmp_path}/links"), device=torch.device("cpu"), progress=unshown
     )
     assert figures.aer is not None
     assert 0 <= figures.aer <= 1

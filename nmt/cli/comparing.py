@@ -51,7 +51,7 @@ def compare(
     length, and a model folder for each recipe under `runs/`. A text is a split of the recipes or the locator of a corpus, such
     as data/test.{en,de} or multi30k/val.
 
-    To resume, or to add recipes, run the same command again: finished work is not repeated. Models are measured one at a
+    To resume, or to add recipes, run the same command again: finished trainings are not repeated. Models are measured one at a
     time once all are trained. On a CPU, as many --jobs as cores train fastest.
     """
     from nmt.comparison import plan
@@ -105,23 +105,21 @@ def _measured(
     """Measure the candidates one at a time, each with all resources."""
     import torch
 
-    from nmt.comparison.measure import measure, saved_figures
+    from nmt.comparison.measure import measure
     from nmt.comparison.table import Row
     from nmt.runtime.cores import usable_cores
     from nmt.runtime.device import choose_device
 
     threads = machine.threads * machine.jobs
     torch.set_num_threads(min(threads, usable_cores()))
-    described, device = f"{machine.processor}, {threads}", choose_device(machine.device)
+    device = choose_device(machine.device)
     rows = []
     for candidate in candidates:
         problem, figures = problems.get(candidate.name), None
         try:
-            if problem is None and (figures := saved_figures(candidate, text, described)) is None:
+            if problem is None:
                 say(f"{candidate.name}: measuring")
-                figures = measure(
-                    candidate, text, described, device=device, progress=partial(with_progress, quiet=quiet)
-                )
+                figures = measure(candidate, text, device=device, progress=partial(with_progress, quiet=quiet))
         except (DataError, UsageError) as error:
             problem = str(error)
         rows.append(Row(candidate, figures, problem))

@@ -48,7 +48,7 @@ def reproduce(
 
     from nmt.comparison.held_out import HeldOut
     from nmt.comparison.measure import training_figures
-    from nmt.comparison.plan import TRAINED, check_same_recipe, mark_trained
+    from nmt.comparison.plan import TRAINED, check_same_recipe
     from nmt.comparison.reproduction import RECORD, markdown, measure_scores, measurements, versions
     from nmt.decoding.loading import load
     from nmt.plotting.curves import plot_learning_curve
@@ -69,7 +69,7 @@ def reproduce(
     if not (run / TRAINED).is_file():
         train(recipe, run, device=chosen_device, resume=run.is_dir(), quiet=quiet)
         plot_learning_curve(run / METRICS, run / "learning-curve.png")
-        mark_trained(run, machine)
+        (run / TRAINED).touch()
     translator = load(run, chosen_device, to=text.corpus.languages[1])
     scores = measure_scores(translator, run, recipe, text, wanted, progress=partial(with_progress, quiet=quiet))
     description, aligned = text.describe()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,9 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
 
-from nmt import __version__
 from nmt.alignment.weights import entropy
 from nmt.bundle.folder import Bundle
 from nmt.comparison.evaluation import WithProgress, forced_error_rate, tokenizer_of
@@ -27,12 +24,10 @@ from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe
 from nmt.runtime.files import write_content
-from nmt.runtime.json_files import read_json, read_records
+from nmt.runtime.json_files import read_records
 from nmt.text.scripts import splitter
 from nmt.training.log import METRICS
 
-FIGURES = "figures.json"
-"""The file of a run folder with its figures, and what else they depend on."""
 SMALLEST = 30
 """Least sentences per bucket; BLEU of fewer is too noisy."""
 _MOST = 9
@@ -93,32 +88,17 @@ class Figures:
     signatures: dict[str, str]
 
 
-def measure(
-    candidate: Candidate, text: HeldOut, machine: str, *, device: torch.device, progress: WithProgress[Any]
-) -> Figures:
-    """Measure a trained model and save its row. Raises DataError if its folder cannot be used."""
+def measure(candidate: Candidate, text: HeldOut, *, device: torch.device, progress: WithProgress[Any]) -> Figures:
+    """Measure a trained model, and save its translations. Raises DataError if its folder cannot be used."""
     bundle = Bundle.load(candidate.run, device)
     translator = Translator(bundle, decoding=candidate.recipe.decoding, to=text.corpus.languages[1])
-    figures = Figures(
+    return Figures(
         parameters=bundle.parameters,
         vocabulary=bundle.target.fingerprint,
         **_translation_figures(translator, candidate, text.corpus, progress),
         **_reference_figures(translator, candidate.recipe, text, progress),
         **training_figures(candidate.run),
     )
-    row = {"key": _key(text, machine), "figures": asdict(figures)}
-    write_content(candidate.run / FIGURES, json.dumps(row, ensure_ascii=False, indent=1) + "\n")
-    return figures
-
-
-def saved_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures | None:
-    """Load earlier figures of the run, if text and machine are still the same."""
-    try:
-        content = read_json(candidate.run / FIGURES)
-        is_same = content["key"] == _key(text, machine) and candidate.translations.is_file()
-        return TypeAdapter(Figures).validate_python(content["figures"]) if is_same else None
-    except (DataError, KeyError, TypeError, ValidationError):  # the row is missing or damaged
-        return None
 
 
 def training_figures(run: Path) -> dict[str, Any]:
@@ -203,8 +183,3 @@ def length_buckets(lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         last = buckets.pop()
         buckets[-1] = np.concatenate([buckets[-1], last])
     return buckets
-
-
-def _key(text: HeldOut, machine: str) -> list[Any]:
-    """What figures depend on, beside the run folder that they are in, whose recipe does not change."""
-    return [__version__, text.corpus.fingerprint, text.aligned.fingerprint if text.gold is not None else None, machine]

@@ -1,7 +1,7 @@
 """The recipes of a comparison, and the layout of its folder.
 
 recipes/NAME.yaml       the complete effective recipe
-runs/NAME/              the run folder, which is also a model folder; the figures are in it
+runs/NAME/              the run folder, which is also a model folder
 logs/NAME.log           the output of the training process
 translations/NAME.txt   the translations
 .comparison             the lock of the folder
@@ -9,21 +9,17 @@ translations/NAME.txt   the translations
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
-from nmt import __version__
 from nmt.errors import UsageError
 from nmt.recipe import Recipe, changed_keys, find_recipe, shipped_recipes
-from nmt.runtime.files import write_content
 from nmt.training.auto import load_recipe
 
-TRAINED = "trained.json"
-"""Written into a run folder when training has ended; says on which machine."""
+TRAINED = "trained"
+"""An empty file, written into a run folder when training has ended."""
 _SAME = ("source", "target", "train", "valid", "test")
 
 
@@ -104,8 +100,3 @@ def check_same_recipe(recipe: Recipe, run: Path) -> None:
             f"{run} was trained with another {', '.join(changed)}: "
             "choose another --out, or remove that folder to train it again."
         )
-
-
-def mark_trained(run: Path, machine: Mapping[str, Any]) -> None:
-    """Record in a run folder that training has ended, and on which machine. Raises DataError."""
-    write_content(run / TRAINED, json.dumps({"nmt": __version__, **machine}, indent=1) + "\n")

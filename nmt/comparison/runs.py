@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nmt.comparison.plan import TRAINED, Candidate, mark_trained
+from nmt.comparison.plan import TRAINED, Candidate
 from nmt.recipe import dump_recipe
 from nmt.runtime.files import write_content
 from nmt.training.stopping import ending_signals, handling
@@ -63,8 +63,7 @@ def train_all(candidates: Sequence[Candidate], machine: Machine, say: Callable[[
                 candidate = running.pop(process)
                 outcome = "trained"
                 if process.returncode == 0:
-                    where = {"processor": machine.processor, "jobs": machine.jobs, "threads": machine.threads}
-                    mark_trained(candidate.run, where)
+                    (candidate.run / TRAINED).touch()
                 else:
                     log = candidate.log.read_text(encoding="utf-8", errors="replace").strip()
                     problem = log.rpartition("\n")[2].removeprefix("nmt: ") or f"status {process.returncode}."

@@ -43,10 +43,6 @@ def load_recipe(
     if based and isinstance(name, str):
         path = find_recipe(name)
     tree = _read_tree(path, ()) if based else _read_file(path)
-    if not based and "base" in tree:
-        raise UsageError(
-            f"{path}: 'base' is not followed in a model folder, whose recipe must be complete: remove the key."
-        )
     for override in [overrides] if isinstance(overrides, str) else overrides:
         _set(tree, override)
     if based and "data" not in tree:

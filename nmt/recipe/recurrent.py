@@ -284,20 +284,18 @@ class RecurrentModelConfig(Section):
     def attention_in_words(self) -> dict[str, str]:
         """Score, window and order of the attention, as tables show them."""
         score, window, order = self.attention.score, self.attention.window, self.decoder.order
-        scores: list[str] = [score.kind]
-        windows: list[str] = [window.kind if self.has_attention else "none"]
-        orders: list[str] = [order.kind]
-        if getattr(score, "coverage", False):
-            scores.append("coverage")
+        words: dict[str, list[str]] = {
+            "score": [score.kind, "coverage" if getattr(score, "coverage", False) else ""],
+            "window": [window.kind if self.has_attention else "none"],
+            "order": [order.kind, "conditional" if getattr(order, "conditional", False) else ""],
+        }
         if self.attention.heads > 1:
-            scores.append(f"{self.attention.heads} heads")
-        if self.has_attention and (half_width := getattr(window, "half_width", None)):
-            windows.append(f"D = {half_width}")
-        if getattr(order, "conditional", False):
-            orders.append("conditional")
+            words["score"].append(f"{self.attention.heads} heads")
+        if window.kind != "global":
+            words["window"].append(f"D = {window.half_width}")
         if getattr(order, "input_feeding", False):
-            orders.append("input feeding")
-        return {"score": ", ".join(scores), "window": ", ".join(windows), "order": ", ".join(orders)}
+            words["order"].append("input feeding")
+        return {key: ", ".join(filter(None, texts)) for key, texts in words.items()}
 
     @property
     def annotation(self) -> int:

@@ -68,5 +68,5 @@ def load_data_description(folder: Path) -> DataDescription | None:
         return DataDescription.model_validate_json(read_content(path))
     except ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise DataError(f"{path} is damaged: {f'{place}: ' if place else ''}{problem['msg']}.") from None
+        key = ".".join(map(str, problem["loc"]))
+        raise DataError(f"{path} is damaged: {f'{key}: ' if key else ''}{problem['msg']}.") from None

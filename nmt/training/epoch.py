@@ -22,7 +22,7 @@ from nmt.runtime.cores import usable_cores
 from nmt.text.subwords import Subwords
 from nmt.training.parallel import ranks_on_this_machine
 
-ItemT = TypeVar("ItemT")
+TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 Group = list[Rows]
 """The rows of each batch of an update."""
@@ -114,16 +114,16 @@ def plan_epoch(
     return Epoch(pairs, plan, training.accumulate)
 
 
-def ahead(compute: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Generator[ResultT]:
-    """Yield the result of each item, in order. An exception is raised where its result is due.
+def ahead(compute: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]) -> Generator[ResultT]:
+    """Yield the result of each task, in order. An exception is raised where its result is due.
 
     The thread ends with the iterator: close it where the loop may end early.
     """
     pending: deque[Future[ResultT]] = deque()
     with ThreadPoolExecutor(1, "nmt-ahead") as pool:
         try:
-            for item in items:
-                pending.append(pool.submit(compute, item))
+            for task in tasks:
+                pending.append(pool.submit(compute, task))
                 if len(pending) > DEPTH:
                     yield pending.popleft().result()
             while pending:

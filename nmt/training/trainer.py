@@ -268,9 +268,8 @@ class Trainer:
         progress.group += 1
         if self.run.device.type != "cuda":
             self._read_losses()
-        if (
-            progress.update % self.settings.log_every == 0 and self.meter.stats.tokens
-        ):  # none if all updates were skipped
+        is_due = progress.update % self.settings.log_every == 0
+        if is_due and self.meter.stats.tokens:  # none if all updates were skipped
             self._log_updates()
 
     def _end(self) -> None:

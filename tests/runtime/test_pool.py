@@ -84,7 +84,7 @@ def large(number: int) -> bytes:
     return bytes(2**23)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_process_that_is_killed_at_any_moment_is_one_error(seed: int) -> None:
     """Also in the middle of a result, where a pool with one pipe for all results would hang."""
     moment = random.Random(seed)
@@ -100,19 +100,6 @@ def test_a_process_that_is_killed_at_any_moment_is_one_error(seed: int) -> None:
         threading.Thread(target=kill, args=[process.pid]).start()
         with pytest.raises(DataError, match="A process was killed"):
             deque(pool.map(iter(int, 1)), maxlen=0)
-
-
-def test_who_stops_asking_waits_for_nothing() -> None:
-    def stuck(number: int) -> int:
-        time.sleep(60 * number)
-        return os.getpid()
-
-    start = time.monotonic()
-    with Pool(stuck, 3) as pool:
-        processes = pool.collect(pool.submit([0] * 6))
-        pool.submit([1] * 6)
-    assert time.monotonic() - start < 30
-    assert not any(map(is_alive, processes))
 
 
 ORPHANS = """

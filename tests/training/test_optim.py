@@ -1,7 +1,5 @@
 """Learning-rate schedules against values computed by hand, and the moving average against its equation."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -66,31 +64,6 @@ OPTIMIZERS = [
     recipe.AdadeltaConfig(rate=10),
     recipe.SgdConfig(rate=0.1, momentum=0.9),
 ]
-
-
-@pytest.fixture
-def uninitialized_is_nan() -> Iterator[None]:
-    """Memory that PyTorch has not initialized is nan."""
-    torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
-
-
-@pytest.mark.usefixtures("uninitialized_is_nan")
-def test_momentum_starts_at_0_even_if_the_first_step_is_skipped() -> None:
-    layer = torch.nn.Linear(2, 1, bias=False)
-    optimizer = build_optimizer(recipe.SgdConfig(rate=1.0, momentum=0.5), layer)
-    start = layer.weight.detach().clone()
-    layer.weight.grad = torch.ones(1, 2)
-    optimizer.found_inf = torch.ones(1)  # type: ignore[attr-defined] # what a GPU finds, as `TrainStep` does
-    optimizer.grad_scale = None  # type: ignore[attr-defined]
-    optimizer.step()
-    assert torch.equal(layer.weight, start)
-    optimizer.found_inf = torch.zeros(1)  # type: ignore[attr-defined]
-    for momentum in (1.0, 1.5):
-        optimizer.step()
-        start -= momentum
-        torch.testing.assert_close(layer.weight.detach(), start)
 
 
 def test_adadelta_follows_its_algorithm() -> None:

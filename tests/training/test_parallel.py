@@ -221,14 +221,6 @@ def test_a_training_that_torchrun_restarts_after_a_rank_was_lost_ends_with_the_s
 # --- parts --------------------------------------------------------------------------------------------------------
 
 
-def test_shares_are_disjoint_and_complete() -> None:
-    rows = list(range(11))
-    shares = [Ranks(rank, 4).share(rows) for rank in range(4)]
-    assert sorted(row for share in shares for row in share) == rows
-    assert max(map(len, shares)) - min(map(len, shares)) == 1
-    assert [list(Ranks(rank, 4).share([7])) for rank in range(4)] == [[7], [], [], []]
-
-
 @pytest.fixture
 def two_ranks(tmp_path: Path) -> Iterator[Ranks]:
     """The first of two ranks, whose group is this process alone: what it sends comes back."""

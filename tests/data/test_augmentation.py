@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from nmt.data.arrays import Lists
@@ -18,56 +17,41 @@ TARGETS = [[11], [12, 13], [14, 15, 16], [17], [18]]
 PAIRS = EncodedPairs(Lists.of(SOURCES, np.uint16), Lists.of(TARGETS, np.uint16))
 
 
-def rows(*numbers: int) -> npt.NDArray[np.int32]:
-    return np.array(numbers, np.int32)
-
-
-def joined(share: float = 1.0, most: int = 100, epoch: int = 0, tag: int = 0) -> tuple[EncodedPairs, list[int]]:
-    parts = [Part(rows(0, 1, 2, 3), tag), Part(rows(4), 0)]
+def joined(share: float = 1.0, most: int = 100, epoch: int = 0, tag: int = 0) -> list[tuple[list[int], list[int]]]:
+    """The pairs of an epoch, then the joined ones."""
+    parts = [Part(np.arange(4, dtype=np.int32), tag), Part(np.array([4], np.int32), 0)]
     pairs, extended = join_pairs(PAIRS, parts, share=share, most=most, seed=1, epoch=epoch)
     assert [part.tag for part in extended] == [tag, 0]
     assert [part.rows[: len(old.rows)].tolist() for part, old in zip(extended, parts, strict=True)] == [
         [0, 1, 2, 3],
         [4],
     ]
-    return pairs, [*range(5), *(row for part in extended for row in part.rows.tolist() if row >= 5)]
+    shown = [*range(5), *(row for part in extended for row in part.rows.tolist() if row >= 5)]
+    assert (pairs.source_lengths[shown] == [len(source) for source, _ in pairs[shown]]).all()
+    return pairs[shown]
 
 
 def test_the_pairs_stay_and_joined_ones_of_the_same_part_follow() -> None:
-    pairs, own = joined()
-    assert own == list(range(10))
-    together = pairs[own]
-    assert together[:5] == list(zip(SOURCES, TARGETS, strict=True))
+    pairs = joined()
+    assert pairs[:5] == list(zip(SOURCES, TARGETS, strict=True))
     possible = [
         (SOURCES[a] + SOURCES[b], TARGETS[a] + TARGETS[b]) for part in ((0, 1, 2, 3), (4,)) for a in part for b in part
     ]
-    assert all(pair in possible for pair in together[5:])
-    assert (pairs.source_lengths[own] == [len(source) for source, _ in together]).all()
+    assert len(pairs) == 10
+    assert all(pair in possible for pair in pairs[5:])
+    assert joined(epoch=0) == pairs != joined(epoch=1), "every epoch draws anew"
+    assert all(source[0] == 9 and source.count(9) == 1 for source, _ in joined(tag=1)[5:9]), "tags come once"
 
 
 @pytest.mark.parametrize(("share", "count"), [(0, 0), (0.5, 2), (2, 10)])
 def test_so_many_are_joined_per_pair_of_a_part(share: float, count: int) -> None:
-    assert len(joined(share=share)[0]) == 5 + count
-
-
-def test_every_epoch_draws_anew_and_the_same_epoch_the_same() -> None:
-    first, again, other = (joined(epoch=epoch)[0] for epoch in (0, 0, 1))
-    every = range(len(first))
-    assert first[every] == again[every] != other[every]
-
-
-def test_a_joined_line_has_its_tag_once() -> None:
-    pairs, own = joined(tag=1)
-    for source, _ in pairs[own[5:9]]:
-        assert source[0] == 9
-        assert source.count(9) == 1
+    assert len(joined(share=share)) == 5 + count
 
 
 def test_pairs_that_would_be_too_long_are_left_out() -> None:
-    pairs, own = joined(share=5, most=4)
-    lengths = [(len(source), len(target)) for source, target in pairs[own[5:]]]
+    lengths = [max(map(len, pair)) for pair in joined(share=5, most=4)[5:]]
     assert lengths
-    assert max(max(pair) for pair in lengths) <= 4
+    assert max(lengths) <= 4
 
 
 # --- copied words ------------------------------------------------------------------------------------------------
@@ -92,14 +76,8 @@ def copied(share: float = 1.0, words: Sequence[str] = WORDS, most: int = 1000, e
 
 
 def test_words_that_occur_once_or_twice_are_rare() -> None:
-    assert rare_words(["A cat, a Dog (Dog) and 12", "a cat sat: and, a " + "x" * 40]) == [
-        "A",
-        "cat",
-        "Dog",
-        "and",
-        "12",
-        "sat",
-    ]
+    words = rare_words(["A cat, a Dog (Dog) and 12", "a cat sat: and, a " + "x" * 40])
+    assert words == ["A", "cat", "Dog", "and", "12", "sat"]
 
 
 def test_the_same_words_are_on_both_sides_and_after_the_tag() -> None:

@@ -3,15 +3,14 @@
 import pytest
 
 from nmt.data import profile
-from nmt.data.columns import Column, collect
+from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.profile import profile_text
 
 
-def corpus(*pairs: tuple[str, str], languages: tuple[str, str] = ("en", "de")) -> ParallelCorpus:
+def corpus(*pairs: tuple[str, str]) -> ParallelCorpus:
     source, target = collect([tuple(map(list, zip(*pairs, strict=True)))], 2)
-    assert isinstance(source, Column)
-    return ParallelCorpus(source, target, "text", languages)
+    return ParallelCorpus(source, target, "text", ("en", "ja"))
 
 
 PAIRS = [("a dog runs", "ein Hund rennt"), ("a dog runs", "ein Hund rennt"), ("a cat", "eine Katze schläft")]
@@ -34,9 +33,7 @@ def test_letters_are_shared_in_proportion_to_their_use() -> None:
 
 
 def test_text_without_spaces_has_characters_as_words() -> None:
-    text = profile_text(
-        corpus(("a dog", "犬が走る。"), languages=("en", "ja")), corpus(("a", "犬"), languages=("en", "ja"))
-    )
+    text = profile_text(corpus(("a dog", "犬が走る。")), corpus(("a", "犬")))
     assert (text.source.is_spaced, text.target.is_spaced) == (True, False)
     assert text.target.words == 5
     assert text.target.tokens == pytest.approx(5 / 1.5)

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from nmt.text.regularization import Sampler, Vocabulary
 from nmt.text.subwords import UNK, Kind, Subwords
 
-ROOT = Path(__file__).resolve().parents[2]
 LINES = [f"{who} {does} the {what} quickly." for who in ("he", "she", "nobody") for does in ("reads", "sees", "rereads")
          for what in ("books", "bookcase", "sea", "seaside")]  # fmt: skip
 KINDS: tuple[Kind, ...] = ("unigram", "bpe")
@@ -104,8 +103,7 @@ def test_samples_vary_with_the_seed_and_are_the_same_in_another_process(
         "import sys; from nmt.text.subwords import Subwords\n"
         f"for kind in {KINDS}: print(list(Subwords.load(sys.argv[1] + '/' + kind).sample({LINES!r}, 0.2, seed=7)))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "5"}
-    command = [sys.executable, "-c", code, str(tmp_path)]
+    command, environment = [sys.executable, "-c", code, str(tmp_path)], {**os.environ, "PYTHONHASHSEED": "5"}
     ended = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     for kind, line in zip(KINDS, ended.stdout.splitlines(), strict=True):
         assert line == str(list(models[kind].sample(LINES, 0.2, seed=7)))

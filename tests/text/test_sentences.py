@@ -43,10 +43,6 @@ def test_numbers_initials_and_names_with_dots_are_no_sentences(text: str) -> Non
     assert split_sentences(text) == [text]
 
 
-def test_an_empty_text_has_no_sentences() -> None:
-    assert split_sentences("") == []
-
-
 AWKWARD = st.text(st.sampled_from("aB1.!?()[]。 \u00a0\u2028\t\n\"”)'é我।\ud800\U0001f600"), max_size=30)
 
 

@@ -94,7 +94,7 @@ def listed_output(
     """
     linear = output.linear if isinstance(output, PackedOutputLayer) else output
     tokens = torch.cat([shared_ids.expand(sentences.count, -1), sentences.to_padded(ids)], 1)
-    if isinstance(linear, Int8Linear) and kernels.multiplies_int8():
+    if isinstance(linear, Int8Linear) and linear.panels is not None:
         return Listed(shared, linear.matrix.panels_of_segments(ids, sentences), tokens)
     dtype = linear.dtype if isinstance(linear, PackedLinear) else output.weight.dtype
     weight, bias = output.weight[ids].to(dtype), output.bias[ids].to(dtype)

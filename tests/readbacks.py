@@ -1,43 +1,26 @@
 """Counts where a program waits for the values of a tensor: on a GPU, each such place has the CPU wait for all work before it."""
 
-from __future__ import annotations
-
-import traceback
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-_READING = {
-    torch.ops.aten._local_scalar_dense.default,  # item, float, int, bool, tolist
-    torch.ops.aten.nonzero.default,
-    torch.ops.aten.masked_select.default,
-    torch.ops.aten.equal.default,
-    torch.ops.aten.unique_consecutive.default,
-    torch.ops.aten._unique2.default,
-    torch.ops.aten.bincount.default,
-    torch.ops.aten.repeat_interleave.Tensor,
-}
+ATEN = torch.ops.aten
+_READING = {ATEN._local_scalar_dense.default, ATEN.nonzero.default, ATEN.masked_select.default, ATEN.equal.default}
+"""Operations whose result, or its size, needs values; the first is item, float, int, bool and tolist."""
 
 
 class ReadBacks(TorchDispatchMode):
-    """A context that lists the places where values of tensors are read back: operations whose result, or its size, needs them."""
+    """A context that lists the operations that read values of tensors back."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.places: list[str] = []
+        self.operations: list[str] = []
 
-    def __torch_dispatch__(
-        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if function in _READING or _has_boolean_index(function, args):
-            self.places.append("".join(traceback.format_stack(limit=8)[:-1]))
+    def __torch_dispatch__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        indices = args[1] if function in (ATEN.index.Tensor, ATEN.index_put_.default) else ()
+        has_mask = any(isinstance(index, Tensor) and index.dtype == torch.bool for index in indices)
+        if function in _READING or has_mask:
+            self.operations.append(str(function))
         return function(*args, **kwargs or {})
-
-
-def _has_boolean_index(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    if function not in (torch.ops.aten.index.Tensor, torch.ops.aten.index_put_.default):
-        return False
-    return any(isinstance(index, Tensor) and index.dtype == torch.bool for index in args[1] if index is not None)

@@ -127,13 +127,6 @@ def test_translations_are_those_of_the_cpu(name: str) -> None:
             torch.testing.assert_close(hypothesis.alignment, reference.alignment, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("precision", ["auto", "fp16"])
-def test_training_learns_in_half_precision(precision: str, tmp_path: Path) -> None:
-    toy.write_reversal(tmp_path)
-    recipe = toy.recipe(tmp_path, training={"epochs": 14, "precision": precision})
-    assert train(recipe, tmp_path / "run", device=choose_device("cuda"), quiet=True).best > 80
-
-
 def test_an_update_that_is_not_finite_is_skipped_on_the_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And counted, one update later."""
     toy.write_reversal(tmp_path)

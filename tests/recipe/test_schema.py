@@ -16,7 +16,6 @@ from nmt.model.build import build_model
 from nmt.recipe import (
     CorpusConfig,
     Recipe,
-    RecurrentModelConfig,
     Tokenizer,
     ValidationConfig,
     dump_recipe,
@@ -94,11 +93,6 @@ def test_defaults_follow_from_what_is_given(minimal: Path, overrides: list[str],
     changed = {key for key in model if model[key] != plain.get(key)} - given - {f"{key}.kind" for key in given}
     assert {key: model[key] for key in follows} == follows
     assert changed <= follows.keys()
-
-
-def test_a_model_is_completed_wherever_it_is_made() -> None:
-    assert RecurrentModelConfig(embedding=64).decoder.readout.size == 64
-    assert RecurrentModelConfig.model_validate(RecurrentModelConfig(embedding=64)) == RecurrentModelConfig(embedding=64)
 
 
 WIDTHS = st.sampled_from([4, 8, 12, 48])

@@ -446,8 +446,8 @@ def test_values_are_read_back_only_where_the_search_looks_at_what_has_ended(size
         with ReadBacks() as reads:
             table.beam(beam_size=size, lengths=[length] * 5, check_every=8)
         assert len(table.batches) == length
-        counts.append(len(reads.places))
-    assert counts[1] - counts[0] == (48 - 8) // 8, reads.places
+        counts.append(len(reads.operations))
+    assert counts[1] - counts[0] == (48 - 8) // 8, reads.operations
 
 
 def test_the_first_step_runs_once_a_sentence_and_the_beam_widens_as_far_as_it_can() -> None:

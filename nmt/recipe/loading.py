@@ -1,7 +1,6 @@
 """Read recipes from YAML, with bases and overrides, and write them."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -153,8 +152,7 @@ def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
     if not isinstance(base, str):
         raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {base!r}.")
     beside = path.parent / base
-    is_file = os.path.isfile(beside)  # noqa: PTH113 -- as in find_recipe
-    inherited = _read_tree(beside if is_file else find_recipe(base), (*readers, path.resolve()))
+    inherited = _read_tree(beside if beside.is_file() else find_recipe(base), (*readers, path.resolve()))
     inherited.pop("reported", None)  # scores of the base's model
     return _merged(inherited, tree)
 

@@ -1,6 +1,5 @@
 """Find the recipes that ship with the toolkit."""
 
-import os
 from importlib import resources
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from nmt.runtime.wording import nearest
 
 def find_recipe(name: str) -> Path:
     """The file of a recipe, given by path or shipped name (`quickstart`, `multi30k-en-de/bahdanau`). Raises UsageError."""
-    if os.path.isfile(name):  # noqa: PTH113 -- unlike Path.is_file also for a name that no file can have
+    if Path(name).is_file():
         return Path(name)
     shipped = shipped_recipes()
     stem = name.removesuffix(".yaml").removeprefix("recipes/")

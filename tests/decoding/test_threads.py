@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nmt.alignment.translation import Translation
-from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.ensemble import Ensemble, EnsembleMemory
 from nmt.decoding.translator import Translator
 from nmt.search.sampling import Sampling
 from tests.decoding.test_translator import LINES as LINES_OF_ALL_LENGTHS
@@ -89,26 +89,20 @@ def test_scores_are_those_of_one_process(posterior: bool) -> None:
 def test_a_few_tokens_are_decoded_by_one_thread_and_many_by_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside busy processes, threads that wait for each other would take a core each and compute nothing."""
     threads: list[int] = []
+    encode = Ensemble.encode
 
-    def counting(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            threads.append(torch.get_num_threads())
-            return function(*arguments)
+    def counting(ensemble: Ensemble, sources: Sequence[torch.Tensor]) -> EnsembleMemory:
+        threads.append(torch.get_num_threads())
+        return encode(ensemble, sources)
 
-        return call
-
-    monkeypatch.setattr(Ensemble, "encode", counting(Ensemble.encode))
-    monkeypatch.setattr(Ensemble, "force", counting(Ensemble.force))
+    monkeypatch.setattr(Ensemble, "encode", counting)
     monkeypatch.setattr("nmt.runtime.device._SHARED_TOKENS", 30)
     translator, before = Translator([bundle()], beam_size=2), torch.get_num_threads()
     torch.set_num_threads(2)
     try:
         translator.translate(LINES[0])
-        translator.score((LINES[0], LINES[0]))
         translator.translate(LINES * 4)
-        translator.score([(LINES[0], LINES[0])] * 20)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-    assert threads[:2] == [1, 1]
-    assert set(threads[2:]) == {2}
+    assert (threads[0], *set(threads[1:])) == (1, 2)

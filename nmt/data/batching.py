@@ -39,13 +39,8 @@ class Batch:
 
     def pinned(self) -> Batch:
         """The batch in memory that a GPU copies from by itself, while the CPU goes on."""
-        return replace(
-            self,
-            source=self.source.pin_memory(),
-            target_in=self.target_in.pin_memory(),
-            target_out=self.target_out.pin_memory(),
-            links=None if self.links is None else self.links.pin_memory(),
-        )
+        tensors = {name: getattr(self, name) for name in ("source", "target_in", "target_out", "links")}
+        return replace(self, **{name: tensor.pin_memory() for name, tensor in tensors.items() if tensor is not None})
 
     def to(self, device: torch.device | str) -> Batch:
         """The batch with its tensors on a device. The masks are computed there."""

@@ -157,7 +157,11 @@ class Subwords:
         try:
             batch: list[list[int]] = self._processor.encode(escaped, num_threads=threads)
         except (RuntimeError, TypeError, UnicodeError):
-            raise DataError(_surrogate_message(texts)) from None
+            for text in texts:
+                if match := re.search(r"[\ud800-\udfff]", text):
+                    where = f"character {match.start() + 1} is a lone surrogate"
+                    raise DataError(f"The text {text!r} is not valid Unicode: {where}.") from None
+            raise
         return [self._split_unknown(text, ids) if UNK in ids else ids for text, ids in zip(escaped, batch, strict=True)]
 
     def _split_unknown(self, text: str, ids: list[int]) -> list[int]:
@@ -326,10 +330,3 @@ def _training_message(message: str, kind: str, size: int, byte_fallback: bool) -
     if "Unable to cast" in message:
         return "The text to train subwords on is not valid Unicode: it has a lone surrogate."
     return f"SentencePiece cannot train a {kind} model of size {size} on this text: {message.strip()}."
-
-
-def _surrogate_message(texts: Sequence[str]) -> str:
-    for text in texts:
-        if match := re.search(r"[\ud800-\udfff]", text):
-            return f"The text {text!r} is not valid Unicode: character {match.start() + 1} is a lone surrogate."
-    return "A text is not valid Unicode."

@@ -2,23 +2,17 @@
 
 import bz2
 import gzip
-import io
 import json
 import lzma
 import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from nmt.alignment.corpus_links import load_links
-from nmt.alignment.gold import gold_links
 from nmt.bundle.places import find_model
 from nmt.data import arrays
 from nmt.data.lines import lines_of, open_binary, read_lines
@@ -135,33 +129,6 @@ def test_awkward_characters_stay_and_shift_nothing(end: str) -> None:
 def test_a_last_line_needs_no_end_and_a_mark_is_one_at_the_beginning(content: str, lines: list[str]) -> None:
     _write("a.en", content)
     assert list(read_lines("a.en")) == lines
-
-
-class _Trickle(io.RawIOBase):
-    """A pipe that gives a few bytes at a time."""
-
-    def __init__(self, content: bytes, step: int) -> None:
-        self.content, self.step = io.BytesIO(content), step
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        content = self.content.read(min(self.step, len(buffer)))
-        buffer[: len(content)] = content
-        return len(content)
-
-
-@given(
-    lines=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\ufeff")), max_size=5),
-    step=st.integers(1, 9),
-    mark=st.booleans(),
-)
-@settings(max_examples=60)
-def test_lines_do_not_depend_on_how_the_bytes_arrive(lines: list[str], step: int, mark: bool) -> None:
-    content = ("\ufeff" * mark + "".join(line + "\n" for line in lines)).encode()
-    stream = io.BufferedReader(_Trickle(content, step))
-    assert list(lines_of(stream, "pipe")) == [line.removesuffix("\r") for line in lines]
 
 
 def test_a_line_is_given_before_the_next_is_written() -> None:
@@ -363,18 +330,8 @@ def test_bad_parquet_rows_are_named() -> None:
 # --- the carrier ------------------------------------------------------------------------------------------------
 
 
-def test_a_corpus_is_two_sequences() -> None:
-    _write_sides()
-    corpus = load_corpus("dir/train", source="en", target="de")
-    assert (len(corpus), corpus.name) == (3, "dir/train")
-    assert list(corpus.target) == [target for _, target in PAIRS]
-    assert (corpus.source[1], corpus.source[-1], corpus.source[:2]) == ("two  ", "", ["one", "two  "])
-    with pytest.raises(IndexError):
-        corpus.source[3]
-
-
 @pytest.mark.parametrize("place", ["dir/train", "dir/train.{de,en}", "f.jsonl", "sample:valid"])
-def test_rows_after_a_locator_take_these_pairs_alone(place: str) -> None:
+def test_a_corpus_is_two_sequences_of_which_rows_can_be_taken(place: str) -> None:
     _write_sides()
     _write("f.jsonl", OBJECTS)
     pairs = _load(place)
@@ -388,15 +345,13 @@ def test_rows_after_a_locator_take_these_pairs_alone(place: str) -> None:
         corpus = load_corpus(place + rows, source="en", target="de")
         assert list(corpus) == expected
         assert (corpus.name, len(corpus)) == (place + rows, len(expected))
-
-
-def test_gold_links_follow_the_rows() -> None:
-    links = gold_links("sample:valid", source="en")
-    assert links is not None
-    assert gold_links("sample:valid[5:9]", source="en") == links[5:9]
-    words = load_links("gold", load_corpus("sample:valid[5:9]", source="en", target="de"), source="en")
-    found = [frozenset(map(tuple, pair.tolist())) for pair in words.of_rows(range(4))]
-    assert found == [pair.possible for pair in links[5:9]]
+        assert (corpus.source[0], corpus.target[-1], corpus.source[:2]) == (
+            expected[0][0],
+            expected[-1][1],
+            [source for source, _ in expected[:2]],
+        )
+    with pytest.raises(IndexError):
+        corpus.source[len(corpus)]
 
 
 def test_the_fingerprint_is_that_of_the_text() -> None:

@@ -105,25 +105,6 @@ class Id(str):
         return self.split("-")[3:]
 
 
-class Cache:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def get_entry(self, entry: Any) -> list[Path]:
-        if entry.url == "gone":
-            raise AssertionError(404)
-        return [self.folder / entry.url]
-
-
-class Parser:
-    def __init__(self, paths: list[Path], ext: str | None, ent: Any) -> None:
-        assert ext is None
-        assert all(path.parent.name == "mtdata" for path in paths)
-
-    def read_segs(self, *, show_pbar: bool) -> list[tuple[str | None, str | None]]:
-        return ROWS
-
-
 class Index(dict[str, Any]):
     def get_entries(self) -> list[Any]:
         return list(self.values())
@@ -135,14 +116,22 @@ def mtdata(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MTDATA", str(folder / "mtdata"))
     urls = {NAME: "file", "Group-gone-1-deu-eng": "gone", "Group-mono-1-deu": "file"}
     index = Index({name: SimpleNamespace(did=Id(name), url=url, in_ext="") for name, url in urls.items()})
-    contents: dict[str, dict[str, Any]] = {
-        "index": {"INDEX": index},
-        "entry": {"DatasetId": Id},
-        "cache": {"Cache": Cache},
-    }
-    for name, values in {**contents, "parser": {"Parser": Parser}}.items():
+
+    def get_entry(entry: Any) -> list[Path]:
+        if entry.url == "gone":
+            raise AssertionError(404)
+        return [folder / "mtdata" / entry.url]
+
+    def parser(paths: list[Path], ext: str | None, ent: Any) -> Any:
+        assert (paths, ext) == ([folder / "mtdata" / "file"], None)
+        return SimpleNamespace(read_segs=lambda show_pbar: ROWS)
+
+    cache = SimpleNamespace(get_entry=get_entry)
+    contents = {"index.INDEX": index, "entry.DatasetId": Id, "cache.Cache": lambda _: cache, "parser.Parser": parser}
+    for path, value in contents.items():
+        name, _, attribute = path.partition(".")
         module = ModuleType(f"mtdata.{name}")
-        vars(module).update(values)
+        setattr(module, attribute, value)
         monkeypatch.setitem(sys.modules, f"mtdata.{name}", module)
     monkeypatch.setitem(sys.modules, "mtdata", ModuleType("mtdata"))
 

@@ -1,11 +1,7 @@
 """`nmt align` and `nmt translate --alignments` as a user runs them."""
 
 import json
-import os
-import random
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +12,7 @@ from nmt.alignment.links import GoldLinks
 from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
 from tests.cli.conftest import TEXTS
-from tests.commands import ROOT, Finished, good, nmt
+from tests.commands import Finished, good, nmt
 
 SOURCE, TARGET = TEXTS["long.en"], TEXTS["long.de"]
 LONG = ["-s", "long.en", "-t", "long.de"]
@@ -161,45 +157,3 @@ def test_n_best_translations_come_with_n_lines_of_links(untrained: Path, tmp_pat
     assert len(rows) == len(links) == 9
     assert [len(line.split()) for line in links] == [len(row.split("\t")[2].split()) for row in rows]
     assert links[3:6] == ["", "", ""]
-
-
-# --- at scale ---------------------------------------------------------------------------------------------------
-
-SAYING_ITS_PEAK = (
-    "import atexit, sys; from pathlib import Path; from nmt.cli import main; "
-    "atexit.register(lambda: sys.stderr.write(Path('/proc/self/status').read_text())); main()"
-)
-"""The command, which says at its end how much memory it ever held."""
-
-
-def peak_of(*arguments: str, cwd: Path) -> tuple[int, str]:
-    """The most memory that a command held, in kB, and what it said on stderr."""
-    command = [sys.executable, "-c", SAYING_ITS_PEAK, *arguments]
-    ended = subprocess.run(
-        command, capture_output=True, check=False, cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
-    good(ended)
-    report = ended.stderr.decode()
-    return int(report.partition("VmHWM:")[2].split()[0]), report
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak of memory from /proc")
-def test_ten_times_the_lines_keep_their_order_in_no_more_memory(untrained: Path, tmp_path: Path) -> None:
-    words, draw, peaks = "the dog sees a cat".split(), random.Random(1), []
-    for count in (20_000, 200_000):
-        lengths = [(draw.randint(0, 9), draw.randint(0, 9)) for _ in range(count)]
-        for side, of_side in zip(("en", "de"), zip(*lengths, strict=True), strict=True):
-            lines = (" ".join(draw.choices(words, k=length)) for length in of_side)
-            (tmp_path / side).write_text("".join(f"{line}\n" for line in lines))
-        arguments = [str(untrained / "words-en-de"), "-s", "en", "-t", "de", "-o", "links"]
-        arguments += ["--reverse", str(untrained / "words-de-en")]
-        arguments += ["--extract", "argmax", "--symmetrize", "union"]  # a link for every word of either side
-        peak, report = peak_of("align", *arguments, "--threads", "1", cwd=tmp_path)
-        assert f"nmt: {count:,} lines aligned in" in report
-        for (source, target), found in zip(lengths, read_gold(tmp_path / "links"), strict=True):
-            linked = [set(side) for side in zip(*found.sure, strict=True)] or [set(), set()]
-            assert linked == ([set(range(source)), set(range(target))] if source and target else [set(), set()])
-        peaks.append(peak)
-    assert peaks[1] - peaks[0] < 24 * 1024  # for 180,000 lines more

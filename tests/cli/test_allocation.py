@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from nmt.cli.allocation import keep_kernels
 from nmt.cli.options import set_up
 from nmt.runtime.device import PRODUCT_CACHES, bound_compiled_products
 
@@ -33,12 +32,6 @@ def test_freed_memory_is_kept() -> None:
         return int(ended.stdout)
 
     assert faults("keep") < faults("leave") / 5
-
-
-def test_the_environment_has_the_last_word_on_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
-    keep_kernels()
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"
 
 
 @pytest.mark.parametrize("trains", [False, True])

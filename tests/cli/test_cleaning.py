@@ -7,7 +7,7 @@ import pytest
 from nmt.data.filters import clean
 from nmt.data.locators import load_corpus
 from nmt.recipe import FiltersConfig
-from tests.commands import Finished, bad, good, nmt
+from tests.commands import Finished, good, nmt
 
 PAIRS = [
     ("a dog", "ein Hund"),
@@ -56,10 +56,3 @@ def test_without_options_the_filters_are_those_of_a_recipe(table: Path, tmp_path
     [(expected, _)] = clean(load_corpus(table, source="en", target="de"), FiltersConfig())
     written = load_corpus(tmp_path / "clean/a", source="en", target="de")
     assert list(written.pairs()) == expected == [pair for pair in PAIRS if all(pair)]
-
-
-def test_no_file_is_overwritten(table: Path, tmp_path: Path) -> None:
-    (tmp_path / "clean").mkdir()
-    (tmp_path / "clean/a.de").write_text("mine\n")
-    assert "clean/a.de already exists: move it, or" in bad(cleaned(tmp_path), 2)
-    assert [path.read_text() for path in (tmp_path / "clean").iterdir()] == ["mine\n"]

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import nmt as package
 from nmt.bundle.folder import Bundle
@@ -18,8 +17,6 @@ from nmt.errors import UsageError
 from tests.cli.conftest import SOURCE, TARGET
 from tests.commands import good, nmt
 from tests.plotting.test_heatmap import page_sizes, texts
-
-REVERSE = {"transformer": "transformer-de-en", "words-en-de": "words-de-en"}
 
 
 def weights_of(untrained: Path, *arguments: object, model: str = "transformer") -> np.ndarray:
@@ -52,24 +49,6 @@ def test_without_a_layer_it_is_the_recipes(untrained: Path) -> None:
     attention = weights_of(untrained, "--weights", "attention")
     np.testing.assert_allclose(attention, alignment(untrained), atol=1e-4)
     assert np.abs(weights_of(untrained) - attention).max() > 1e-3  # the posterior
-
-
-def test_a_layer_is_that_of_both_directions_if_both_have_it(untrained: Path) -> None:
-    options = ["--layer", 3, "--head", 2, "--symmetrize", "mean"]
-    both, mixed = (weights_of(untrained, *options, "--reverse", REVERSE[name]) for name in REVERSE)
-    texts = ["-s", "text.de", "-t", "text.en", "--format", "json", "--threads", "1"]
-    for weights, name, more in ((both, "transformer", options[:4]), (mixed, "words-en-de", ["--weights", "attention"])):
-        lines = good(nmt("align", REVERSE[name], *texts, *more, cwd=untrained)).splitlines()
-        backward = np.array(json.loads(lines[0])["weights"])
-        np.testing.assert_allclose(weights, (weights_of(untrained, *options[:4]) + backward.T) / 2, atol=2e-4)
-
-
-def test_an_ensemble_averages_the_head_with_the_recurrent_models_attention(untrained: Path) -> None:
-    folders = [untrained / "transformer", untrained / "words-en-de"]
-    mean = package.load(folders, "cpu", layer=3, head=1).score((SOURCE[0], TARGET[0])).hypotheses[0].alignment
-    alone = [package.load(folders[0], "cpu", layer=3, head=1), package.load(folders[1], "cpu")]
-    each = [translator.score((SOURCE[0], TARGET[0])).hypotheses[0].alignment for translator in alone]
-    torch.testing.assert_close(mean, (each[0] + each[1]) / 2)
 
 
 # --- pictures -----------------------------------------------------------------------------------------------------

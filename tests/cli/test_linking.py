@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import bad, good, nmt
+from tests.commands import good, nmt
 
 SOURCE = ["red dog", "red cat", "", "big dog", "dog", "cat"]
 TARGET = ["hund rot", "katze rot", "x", "hund gross", "hund", "katze"]
@@ -40,17 +40,6 @@ def test_each_pair_has_its_line(folder: Path) -> None:
         "nmt: Too little text to learn from: 100 lines with words on both sides, where 1,000 or more"
     )
     assert speed.startswith("nmt: 120 lines linked in ")
-
-
-def test_a_letter_is_the_same_however_it_is_composed(folder: Path, tmp_path: Path) -> None:
-    """Nor do marks that nobody sees change a word, but words keep the numbers of those between spaces."""
-    source = [line.replace("dog", "d\u00f6g") for line in SOURCE]
-    (tmp_path / "train").write_text("".join(f"{line}\n" for line in source) * 20, encoding="utf-8")
-    more = ["--more-source", tmp_path / "train", "--more-target", "text.de"]
-    (tmp_path / "line").write_text("do\u0308g\u00ad re\u200bd\n", encoding="utf-8")
-    (tmp_path / "zeile").write_text("hund rot\n")
-    done = nmt("links", "-s", tmp_path / "line", "-t", tmp_path / "zeile", *more, cwd=folder)
-    assert good(done) == "0-0 1-1\n"
 
 
 def test_a_link_may_have_its_confidence(folder: Path, tmp_path: Path) -> None:
@@ -89,15 +78,3 @@ def test_gold_links_give_the_error_rate_alone(folder: Path, tmp_path: Path) -> N
     )
     assert flipped.startswith("AER 0.0%")  # each of these links is there both ways round
     assert (tmp_path / "links").read_text().splitlines() == LINKS * 20
-
-
-def test_gold_links_are_checked_against_the_words_that_are_linked(folder: Path, tmp_path: Path) -> None:
-    """The text to learn from decides what a word is: here a line of two words has no spaces, but others have."""
-    (tmp_path / "line").write_text("いぬ\n", encoding="utf-8")
-    (tmp_path / "zeile").write_text("Hund\n")
-    (tmp_path / "gold").write_text("1-0\n")
-    (tmp_path / "more").write_text("いぬ ねこ\n" * 50, encoding="utf-8")
-    (tmp_path / "mehr").write_text("Hund Katze\n" * 50)
-    more = ["--more-source", tmp_path / "more", "--more-target", tmp_path / "mehr", "--gold", tmp_path / "gold", "-q"]
-    refused = nmt("links", "-s", tmp_path / "line", "-t", tmp_path / "zeile", *more, cwd=folder)
-    assert "sentence pair 1: the link 1-0 lies beyond the sentences" in bad(refused, 1)

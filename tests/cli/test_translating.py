@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import pty
 import signal
 import subprocess
 from pathlib import Path
@@ -137,23 +136,6 @@ def test_of_samples_the_one_most_like_all_is_written(model: Path) -> None:
     for line, translation in enumerate(written, start=1):
         assert translation in {row[2] for row in samples if row[0] == str(line)}
     assert len(written) == 2
-
-
-def test_a_typed_line_is_answered_at_once_in_a_pipe(model: Path) -> None:
-    ours, theirs = pty.openpty()
-    read, write = os.pipe()
-    process = Running("translate", model, stdin=theirs, stdout=write)
-    os.close(theirs)
-    os.close(write)
-    with open(read, "rb") as answers:
-        for _ in range(2):
-            os.write(ours, b"the dog sees the cat\n")
-            assert answers.readline().endswith(b"\n")
-        os.write(ours, b"\x04")  # end of input
-        assert answers.read() == b""
-    ended = process.finish()
-    os.close(ours)
-    assert (ended.stderr, ended.returncode) == (b"", 0)
 
 
 def test_a_reader_that_leaves_early_is_no_error(model: Path) -> None:

@@ -23,21 +23,13 @@ class Translate:
         folders: the model, or several for an ensemble, as `nmt.load` takes them.
         column: the column to translate.
         into: the column of the translations, which is added.
-        device: `auto` (the GPU of the actor if it has one), `cpu`, ...
-        options: all other arguments of `nmt.load`.
+        options: all other arguments of `nmt.load`; its device is the GPU of the actor if it has one.
     """
 
     def __init__(
-        self,
-        folders: Folder | Sequence[Folder],
-        *,
-        column: str = "text",
-        into: str = "translation",
-        device: str = "auto",
-        **options: Any,
+        self, folders: Folder | Sequence[Folder], *, column: str = "text", into: str = "translation", **options: Any
     ) -> None:
-        options.setdefault("alignments", False)
-        self.translator = load(folders, device, **options)
+        self.translator = load(folders, **{"alignments": False, **options})
         self.column, self.into = column, into
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:

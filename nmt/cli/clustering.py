@@ -47,10 +47,8 @@ def translate_files(
     paths = sorted(
         path for path in Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))) if path.is_file()
     )
-    if not paths:
-        raise UsageError(f"No file matches {pattern}: name files with -i, in quotes if there is a * in it.")
-    if len({path.name for path in paths}) < len(paths):
-        raise UsageError(f"Several files that match {pattern} have the same name: translate them to different folders.")
+    if not paths or len({path.name for path in paths}) < len(paths):
+        raise UsageError(f"{pattern} matches {'files of the same name' if paths else 'no file'}: name others with -i.")
     for path in paths:
         check_not_input(folder / path.name, [path])
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -154,36 +154,28 @@ def fetch_corpus(
 
 
 @corpora_app.command("check", cls=Command)
-def check_corpora(
-    name: Annotated[str | None, argument("Corpus to check.", "NAME", default="all on this machine")] = None,
+def check_corpus(
+    name: Annotated[str, argument("Corpus of `nmt corpora list`.", "NAME")],
 ) -> None:
-    """Check that the files of corpora have the right text.
+    """Check that the files of a corpus have the right text.
 
     Examples:
-      nmt corpora check
-      NMT_CORPORA=/data/corpora nmt corpora check multi30k
+      nmt corpora check multi30k
+      NMT_CORPORA=/data/corpora nmt corpora check hansards-en-fr
 
     Details:
 
     A file is good, missing, different, or unverified if there is no checksum to compare it with. The exit status is 1 if a
     file differs.
     """
-    from nmt.data.catalogue import check, names
+    from nmt.data.catalogue import check
 
-    different = 0
-    for corpus in [name] if name else names():
-        checks = check(corpus)
-        if name is None and not any(checked.path for checked in checks):
-            continue
-        for checked in checks:
-            if checked.state == "different":
-                different += 1
-            name_of_file = f"{corpus}/{checked.split}.{checked.language}"
-            typer.echo(f"{checked.state:10} {name_of_file}  {checked.path or ''}".rstrip())
-    if different:
-        raise DataError(
-            f"Wrong content in {counted(different, 'file')}: remove what differs, then fetch or copy it again."
-        )
+    checks = check(name)
+    for checked in checks:
+        file = f"{name}/{checked.split}.{checked.language}"
+        typer.echo(f"{checked.state:10} {file}  {checked.path or ''}".rstrip())
+    if any(checked.state == "different" for checked in checks):
+        raise DataError("Files have wrong content: remove what differs, then fetch or copy it again.")
 
 
 @corpora_app.command("export", cls=Command)

@@ -152,8 +152,9 @@ def load_models(folders: Sequence[Path], device: str, *, attending: bool = False
     from nmt.decoding.loading import load_bundles
 
     bundles = load_bundles(folders, device)
-    for bundle, folder in zip(bundles if attending else (), folders, strict=False):
-        need_attention(bundle, folder)
+    for bundle, folder in zip(bundles, folders, strict=True):
+        if attending:
+            need_attention(bundle, folder)
     return bundles
 
 
@@ -197,10 +198,11 @@ def decoding_settings(overrides: Sequence[str] | None, *, sampled: bool = False,
     settings |= {name: value for name, value in flags.items() if value is not None}
     if settings.get("mbr_samples") is not None and "beam_size" in settings:
         raise UsageError("--mbr draws translations and searches for none: leave out --beam-size.")
-    if sampled or "sampling" in settings:
-        if "beam_size" in settings or "mbr_samples" in settings:
-            raise UsageError("--sample draws translations and searches for none: leave out --beam-size and --mbr.")
-        settings["sampling"] = {"seed": 1, **settings.get("sampling", {})}
+    sampling = settings.get("sampling", {} if sampled else None)
+    if sampling is not None and ("beam_size" in settings or "mbr_samples" in settings):
+        raise UsageError("--sample draws translations and searches for none: leave out --beam-size and --mbr.")
+    if isinstance(sampling, dict):
+        settings["sampling"] = {"seed": 1, **sampling}
     return settings
 
 

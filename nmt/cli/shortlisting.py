@@ -43,12 +43,8 @@ def shortlist(
     check_not_input(output, (source, target))
     set_up()
     from nmt.bundle.folder import Bundle
-    from nmt.bundle.places import is_folder
     from nmt.data.locators import load_training_corpus
     from nmt.decoding.shortlist_learning import learn_shortlist
-
-    if output is None and not is_folder(model):
-        raise UsageError(f"{model} is no folder that a shortlist can be added to: name a file with -o.")
 
     bundle = Bundle.load(model, weights=False)
     pairs: Iterable[tuple[str, str]]

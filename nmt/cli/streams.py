@@ -27,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 STANDARD = Path("-")
 """Standard input or output."""
-_NAMED = 3
-"""Most lines with invalid UTF-8 that get a warning of their own."""
 
 
 def input_name(path: Path) -> str:
@@ -167,24 +165,21 @@ def _packed(path: Path, suffix: str) -> BinaryIO:
 def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
     """The lines of a stream; only `\\n` ends a line. Invalid UTF-8 becomes U+FFFD, with a warning. Raises DataError."""
     name = input_name(path)
-    bad = 0
+    is_valid = True
     try:
         for number, line in enumerate(stream, start=1):
             content = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).removesuffix(b"\n")
             try:
                 yield content.decode()
             except UnicodeDecodeError as error:
-                bad += 1
-                if bad <= _NAMED:
-                    byte = f"0x{content[error.start]:02X}"
+                if is_valid:  # one warning is enough
+                    is_valid, byte = False, f"0x{content[error.start]:02X}"
                     logger.warning(
                         "%s, line %d: not valid UTF-8 (byte %s), which is read as U+FFFD.", name, number, byte
                     )
                 yield content.decode(errors="replace")
     except DAMAGED as error:
         raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
-    if bad > _NAMED:
-        logger.warning("%s: %d lines in all were not valid UTF-8.", name, bad)
 
 
 def count_lines(path: Path) -> int | None:

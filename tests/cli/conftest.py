@@ -25,7 +25,6 @@ TEXTS = {
     "line.gold": ["0-0 1p1 4-2"],
 }
 TRANSFORMER = {"kind": "transformer", "embedding": 8, "heads": 2, "encoder": {"layers": 1}, "decoder": {"layers": 3}}
-LOCAL = {"score": {"kind": "additive", "size": 8}, "window": {"kind": "local-p", "half_width": 2}}
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +78,6 @@ def untrained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         ("words-en-de", words, {}),
         ("words-de-en", words, {}),
         ("blind", words, {"attention": {"score": "none"}}),
-        ("local", characters, {"attention": LOCAL}),
         ("transformer", words, transformer),
         ("transformer-de-en", words, transformer),
     ):

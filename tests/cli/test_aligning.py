@@ -72,23 +72,6 @@ def test_two_directions_join(untrained: Path, tmp_path: Path) -> None:
     assert few != forward != grown
 
 
-def test_the_mean_of_two_directions_is_what_is_written_and_linked(untrained: Path) -> None:
-    def records(model: str, source: str, target: str, *arguments: str) -> list[dict[str, list[list[float]]]]:
-        texts = ["-s", f"long.{source}", "-t", f"long.{target}", "--format", "json", "--extract", "argmax"]
-        return [json.loads(line) for line in good(nmt("align", model, *texts, *arguments, cwd=untrained)).splitlines()]
-
-    both = records("en-de", "en", "de", "--reverse", "de-en", "--symmetrize", "mean")
-    directions = zip(records("en-de", "en", "de"), records("de-en", "de", "en"), strict=True)
-    for mean, (forward, backward) in zip(both, directions, strict=True):
-        assert mean["source"] == forward["source"] == backward["target"]
-        assert bool(mean["links"]) == bool(forward["links"])
-        if mean["links"]:
-            weights = (np.array(forward["weights"]) + np.array(backward["weights"]).T) / 2
-            np.testing.assert_allclose(mean["weights"], weights, atol=2e-4)
-            assert all(weights[j, i] >= weights[j].max() - 2e-4 for i, j in mean["links"])
-            assert sorted(j for _, j in mean["links"]) == list(range(len(weights)))
-
-
 def test_a_link_may_have_its_confidence(untrained: Path, plain: Finished) -> None:
     matrices = [
         json.loads(line)["weights"]
@@ -137,17 +120,6 @@ def test_the_error_rate_is_that_of_the_links_counted_one_by_one(untrained: Path,
 
 
 # --- translating ------------------------------------------------------------------------------------------------
-
-
-def test_translations_come_with_a_line_of_links_each(untrained: Path, tmp_path: Path) -> None:
-    arguments = ["--set", "decoding.max_ratio=1", "--beam-size", "3"]
-    text = (untrained / "long.en").read_bytes()
-    output, links = tmp_path / "out.de", tmp_path / "out.align"
-    good(nmt("translate", "en-de", *arguments, "-o", output, "--alignments", links, stdin=text, cwd=untrained))
-    assert output.read_text() == good(nmt("translate", "en-de", *arguments, stdin=text, cwd=untrained))
-    for source, target, found in zip(SOURCE, output.read_text().splitlines(), read_gold(links), strict=True):
-        assert sorted(j for _, j in found.sure) == list(range(len(target.split())))
-        assert all(i < len(source.split()) for i, _ in found.sure)
 
 
 def test_n_best_translations_come_with_n_lines_of_links(untrained: Path, tmp_path: Path) -> None:

@@ -44,10 +44,6 @@ def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Pat
     assert good(nmt("translate", model, "-i", tmp_path / "in.en.gz", "-o", tmp_path / "new" / "out.de")) == ""
     translated = (tmp_path / "new" / "out.de").read_text()
     assert good(nmt("translate", model, stdin=text)) == translated
-    assert (
-        good(nmt("translate", model, "--set", "decoding.horizon=null", "--set", "decoding.prune=null", stdin=text))
-        == translated
-    )
     assert good(nmt("translate", model, "--threads", 2, "--batch-tokens", 100, stdin=text)) == translated
     pruned, greedy = (
         good(nmt("translate", model, *arguments, "--format", "tsv", stdin=text))
@@ -57,18 +53,6 @@ def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Pat
     reference = (corpus / "valid.de").read_text().splitlines()
     right = sum(one == other for one, other in zip(translated.splitlines(), reference, strict=True))
     assert right > len(reference) // 2
-
-
-def test_sentences_of_a_line_are_translated_by_themselves(model: Path, tmp_path: Path) -> None:
-    sentences = ["the dog sees the cat.", "The man sees a dog."]
-    apart = good(nmt("translate", model, stdin="\n".join(sentences).encode())).splitlines()
-    arguments = ["translate", model, "--split-sentences", "--alignments", tmp_path / "links"]
-    assert good(nmt(*arguments, stdin=f"{'  '.join(sentences)}\n\n{sentences[0]}\n".encode())).splitlines() == [
-        " ".join(filter(None, apart)),
-        "",
-        apart[0],
-    ]
-    assert len((tmp_path / "links").read_text().splitlines()) == 3
 
 
 def test_n_best_gives_n_lines_for_each_line_best_first(model: Path) -> None:

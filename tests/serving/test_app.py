@@ -160,18 +160,14 @@ def test_an_alignment_is_downloaded(client: TestClient, form: str, start: bytes)
 
 BAD_REQUESTS: list[tuple[str, Any, int, str]] = [
     ("/translate", {"target": "de"}, 400, "Invalid request: q: "),
-    ("/translate", {"q": 5, "target": "de"}, 400, "Invalid request: q: "),
     ("/translate", {"q": "a"}, 400, "name the source and target of one"),
     ("/translate", {"q": "a", "source": "xx", "target": "de"}, 400, "translates en to de and en to fr: name"),
-    ("/translate", {"q": "a", "target": "xx"}, 400, "translates en to de and en to fr: name"),
     ("/translate", {"q": "a", "model": "../../etc"}, 400, "this server has one, two and plain"),
-    ("/translate", {"q": "a", "model": "plain", "target": "de"}, 400, "en to de and en to fr"),
     ("/translate", {"q": "<p>a", "target": "de", "format": "html"}, 400, "Invalid request: format: Input should be 'text'."),
     ("/translate", {"q": "a", "target": "de", "n_best": 11}, 400, "Invalid request: n_best: Input should be less than or equal to 10."),
     ("/translate", {"q": "a", "target": "de", "beam_size": 0}, 400, "Invalid request: beam_size: "),
     ("/translate", {"q": "a", "target": "de", "n_best": 3, "beam_size": 2}, 400, "A beam of 2 has fewer than 3 hypotheses"),
     ("/translate", {"q": "a" * 5001, "target": "de"}, 413, "5,001 characters, but at most 5,000 are allowed."),
-    ("/translate", {"q": ["a" * 2500] * 3, "target": "de"}, 413, "7,500 characters, but at most 5,000 are allowed."),
     ("/translate", {"q": "a" * 1251, "target": "de", "beam_size": 20}, 413, "at most 1,250 are allowed with a beam of 20."),
     ("/translate", {"q": "a" * 2501, "target": "de", "alternatives": 9}, 413, "at most 2,500 are allowed with a beam of 10."),
     ("/translate", {"q": "a" * 100_000, "target": "de"}, 413, "The request is longer than 70,000 bytes."),
@@ -179,9 +175,7 @@ BAD_REQUESTS: list[tuple[str, Any, int, str]] = [
     ("/translate", b"", 400, "neither a JSON object nor a urlencoded form"),
     ("/translate", b"{", 400, "neither a JSON object nor a urlencoded form"),
     ("/translate", b"\xff\xfe", 400, "neither a JSON object nor a urlencoded form"),
-    ("/translate", b"[" * 50_000, 400, "neither a JSON object nor a urlencoded form"),
     ("/translate", b'{"q":"\\ud800","target":"de"}', 400, "neither a JSON object nor a urlencoded form"),
-    ("/translate", b"q=\xff", 400, "neither a JSON object nor a urlencoded form"),
     ("/translate", b"q=" + b"&a=1" * 2000, 400, "neither a JSON object nor a urlencoded form"),
     ("/score", {"q": " ", "translation": "b", "model": "one"}, 400, "Invalid request: q: "),
     ("/score", {"q": "a" * 2501, "translation": "b" * 2500, "model": "one"}, 413, "5,001 characters"),
@@ -189,7 +183,6 @@ BAD_REQUESTS: list[tuple[str, Any, int, str]] = [
     ("/alignment.png", {"q": "a " * 101, "translation": "b", "model": "one"}, 413, "at most 100 words on each side"),
     ("/alignment.svg", {"q": "a", "translation": " ", "model": "one"}, 400, "nothing to draw"),
     ("/nothing", {}, 404, "Not Found"),
-    ("/alignment.exe", {}, 404, "Not Found"),
     ("/languages", {}, 405, "Method Not Allowed"),
 ]  # fmt: skip
 

@@ -235,17 +235,6 @@ def test_a_phone_needs_no_sideways_scrolling(visit: Open) -> None:
     assert page.locator("#column-0 .word.chosen").count() == 1
 
 
-def test_without_scripts_the_form_translates(visit: Open) -> None:
-    page = visit(java_script_enabled=False)
-    page.fill("#q", "a b\nc <d>")
-    page.select_option("#model", "two")
-    page.click("noscript button")
-    assert page.input_value("#translation-0") == "B A\n<D> C"
-    assert page.input_value("#q") == "a b\nc <d>"
-    assert page.input_value("#model") == "two"
-    assert page.is_hidden("#tools")
-
-
 def test_a_busy_server_is_asked_again_on_demand_and_one_that_refuses_is_not(visit: Open) -> None:
     page = visit()
     page.route("**/translate", lambda route: route.fulfill(status=503, json={"error": "Busy."}))

@@ -135,7 +135,6 @@ def test_without_the_extra_the_message_says_what_to_install(model: Path) -> None
 
 def test_models_of_one_name_are_told_apart(engine: Engine) -> None:
     assert [model.name for model in engine.models] == ["model", "model (2)"]
-    assert {(model.source, model.target, model.has_attention) for model in engine.models} == {("en", "de", True)}
 
 
 def test_each_sentence_of_a_line_is_translated_by_itself(engine: Engine) -> None:
@@ -145,12 +144,6 @@ def test_each_sentence_of_a_line_is_translated_by_itself(engine: Engine) -> None
     assert line.text == " ".join(best.text for best, *_ in apart if best.text)
     assert line.pair is not None
     assert line.pair.alignment.source == tuple(" ".join(sentences).split())
-
-
-def test_a_beam_is_as_wide_as_the_list(engine: Engine) -> None:
-    for setting in (Setting(0, n_best=7), Setting(0, n_best=2, beam_size=3)):
-        [hypotheses] = engine.run(setting, ["the cat"])
-        assert len(hypotheses) == setting.n_best
 
 
 @pytest.mark.parametrize("weights", ["posterior", "attention"])

@@ -51,7 +51,7 @@ def test_gold_links_of_several_sentences_are_outlined_and_counted(untrained: Pat
 
 
 def test_rows_and_columns_may_be_subwords(untrained: Path, tmp_path: Path) -> None:
-    picture = draw(untrained, tmp_path / "a.svg", "a cat", "--target", "a dog", "--subwords", model="local")
+    picture = draw(untrained, tmp_path / "a.svg", "a cat", "--target", "a dog", "--subwords", model="en-de")
     assert "".join(text for text in texts(picture) if len(text) == 1) == "▁a▁cat▁a▁dog"
 
 

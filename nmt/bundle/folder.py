@@ -201,12 +201,9 @@ def check_folder(folder: Path, needed: list[str]) -> None:
     """Raises DataError with what is wrong if the folder is not a model folder."""
     if not folder.is_dir():
         raise DataError(f"There is no model folder {folder}.")
-    missing = [name for name in needed if not (folder / name).is_file()]
-    if len(missing) == len(needed):
-        raise DataError(f"{folder} is not a model folder: it has none of {', '.join(needed)}.")
-    if missing:
+    if missing := [name for name in needed if not (folder / name).is_file()]:
         unfinished = " (it appears with the first validation of a training run)" if WEIGHTS in missing else ""
-        raise DataError(f"The model folder {folder} lacks {', '.join(missing)}{unfinished}.")
+        raise DataError(f"{folder} is no model folder: it lacks {', '.join(missing)}{unfinished}.")
 
 
 def weights_of(model: torch.nn.Module) -> dict[str, Tensor]:
@@ -310,12 +307,9 @@ def _open_tensors(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
             version, _ = _stamp(file)
-            if version in ("0", "1"):
-                raise DataError(
-                    f"{path} has format {version} of an early nmt, but this nmt reads {FORMAT}: train the model anew."
-                )
             if version != str(FORMAT):
-                raise DataError(f"{path} has format {version}, but this nmt reads {FORMAT}: install a newer nmt.")
+                advice = "train the model anew" if version in ("0", "1") else "install a newer nmt"
+                raise DataError(f"{path} has format {version}, but this nmt reads {FORMAT}: {advice}.")
             yield file
     except (OSError, MemoryError, SafetensorError) as error:
         raise DataError(f"Cannot read the weights {path}: {error}.") from None

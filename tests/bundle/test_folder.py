@@ -79,7 +79,7 @@ def test_first_weights_depend_on_the_seed_alone(subwords: Subwords) -> None:
 
 def test_a_missing_folder_and_one_that_is_no_model(tmp_path: Path) -> None:
     assert refusal(tmp_path / "nowhere") == f"There is no model folder {tmp_path / 'nowhere'}."
-    assert refusal(tmp_path) == f"{tmp_path} is not a model folder: it has none of {', '.join(FILES)}."
+    assert refusal(tmp_path).startswith(f"{tmp_path} is no model folder: it lacks {', '.join(FILES)}")
     (tmp_path / "file").write_text("x")
     assert refusal(tmp_path / "file") == f"There is no model folder {tmp_path / 'file'}."
 
@@ -95,7 +95,7 @@ def test_a_missing_or_damaged_file_is_named(folder: Path, name: str) -> None:
         path.write_bytes(content)
         assert str(folder) in refusal(folder)
     path.unlink()
-    assert f"The model folder {folder} lacks {name}" in refusal(folder)
+    assert f"{folder} is no model folder: it lacks {name}" in refusal(folder)
 
 
 def test_weights_of_another_shape_are_refused(folder: Path, subwords: Subwords, tmp_path: Path) -> None:

@@ -74,12 +74,12 @@ def test_little_of_a_batch_is_padding_and_most_of_the_budget_is_used(batch_token
 def loop_cut(source: list[int], target: list[int], batch_tokens: int) -> list[int]:
     """Where batches begin and end, row by row: the plain form of `cut`."""
     starts, widest, longest = [0], 0, 0
-    for row, (own_source, own_target) in enumerate(zip(source, target, strict=True)):
-        longest, widest = max(longest, own_source), max(widest, own_target)
+    for row, (source_length, target_length) in enumerate(zip(source, target, strict=True)):
+        longest, widest = max(longest, source_length), max(widest, target_length)
         size = row - starts[-1] + 1
         if size > 1 and max(size * widest, size * longest / 2) > batch_tokens:
             starts.append(row)
-            longest, widest = own_source, own_target
+            longest, widest = source_length, target_length
     return [*starts, len(target)] if target else [0]
 
 

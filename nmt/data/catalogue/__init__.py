@@ -8,6 +8,7 @@ its SHA-256 where that is known.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable
@@ -47,9 +48,10 @@ class Checked:
 
 @cache
 def _entry(path: Path) -> CatalogueEntry:
-    from nmt.data.catalogue.schema import read_entry  # not needed for names that are not of the catalogue
+    from nmt.data.catalogue.schema import CatalogueEntry  # not needed for names that are not of the catalogue
+    from nmt.recipe.strict_yaml import parse_yaml
 
-    return read_entry(path)
+    return CatalogueEntry.model_validate_json(json.dumps(parse_yaml(path.read_text(encoding="utf-8"), str(path))))
 
 
 def entries() -> list[CatalogueEntry]:

@@ -42,7 +42,9 @@ def find(name: str, split: str, language: str, *, fetch: bool = True) -> Path:
     if corpus is None and (folder := next((root / name for root in roots() if (root / name).is_dir()), None)):
         raise DataError(f"There is no file {folder / split}.{language} (also with {' '.join(COMPRESSIONS[1:])}).")
     corpus = corpus or named(name)
-    _check_split(corpus, split)
+    if split not in corpus.splits:
+        suggestion = did_you_mean(split, corpus.splits, f"; there are {', '.join(corpus.splits)}.")
+        raise DataError(f"The corpus {name} has no split '{split}'{suggestion}")
     if language not in corpus.sides(split):
         raise DataError(f"The corpus {name} has no '{language}' in {split}, only {', '.join(corpus.sides(split))}.")
     if not fetch:
@@ -53,16 +55,9 @@ def find(name: str, split: str, language: str, *, fetch: bool = True) -> Path:
 def fetch(name: str, split: str | None = None) -> list[Path]:
     """Find all files of a corpus, or of one split; download missing ones to the cache. Raises DataError like `find`."""
     corpus = named(name)
-    if split is not None:
-        _check_split(corpus, split)
-    files = ((part, language) for part in corpus.splits if split in (None, part) for language in corpus.sides(part))
+    splits = corpus.splits if split is None else [split]
+    files = [(part, language) for part in splits for language in corpus.sides(part) or corpus.languages]
     return [find(name, part, language) for part, language in files]
-
-
-def _check_split(corpus: NamedCorpus, split: str) -> None:
-    if split not in corpus.splits:
-        suggestion = did_you_mean(split, corpus.splits, f"; there are {', '.join(corpus.splits)}.")
-        raise DataError(f"The corpus {corpus.name} has no split '{split}'{suggestion}")
 
 
 def _fetch(corpus: NamedCorpus, split: str, language: str) -> Path:

@@ -4,15 +4,12 @@ An entry describes one corpus, or one corpus per language pair. Texts may hold p
 (the source's own code of the language), `{pair}`, `{first}` and `{second}` (its languages).
 """
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
 from nmt.recipe.section import Section
-from nmt.recipe.strict_yaml import parse_yaml
 
 Group = Literal["small", "talks", "news", "parliament", "collections"]
 TextFormat = Literal["text", "talks", "segments"]
@@ -137,9 +134,3 @@ class NamedCorpus:
         first, _, second = self.pair.partition("-")
         values = {"split": split, "pair": self.pair, "first": first, "second": second}
         return [source.filled(**values) for source in self.entry.splits[split].sources]
-
-
-def read_entry(path: Path) -> CatalogueEntry:
-    """Read the YAML file of an entry."""
-    tree: Any = parse_yaml(path.read_text(encoding="utf-8"), str(path))
-    return CatalogueEntry.model_validate_json(json.dumps(tree))

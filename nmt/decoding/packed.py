@@ -72,7 +72,11 @@ class PackedModels:
             shortlist=shortlist,
         )
         settings = DecodingOptions(**dict(first.recipe.decoding))
-        return cls(checked, ensemble, settings, chooses_attention, unwritten=_tags_among_targets(first))
+        # A joint vocabulary has the tags of languages too, which are written in no translation.
+        data, target = first.recipe.data, first.target
+        ids = {tag: target.encode(tag)[0] for corpus in data.corpora for tag in data.tags(corpus)}
+        unwritten = tuple(index for tag, index in ids.items() if target.tokens([index])[0].endswith(tag))
+        return cls(checked, ensemble, settings, chooses_attention, unwritten=unwritten)
 
     def tags(self, to: str | None) -> list[list[int]]:
         """The tokens before a source line by which each member translates to a language.
@@ -96,11 +100,3 @@ def language_tag(member: Bundle, to: str | None) -> list[int]:
     data = member.recipe.data
     tag = data.language_tag(choose_direction(data, to)[1])
     return [] if tag is None else member.source.encode(tag)
-
-
-def _tags_among_targets(member: Bundle) -> tuple[int, ...]:
-    """The tags that are tokens of the target vocabulary too, as it is joint: a translation has none."""
-    data, target = member.recipe.data, member.target
-    tags = dict.fromkeys(tag for corpus in data.corpora for tag in data.tags(corpus))
-    ids = [(tag, target.encode(tag)[0]) for tag in tags]
-    return tuple(index for tag, index in ids if target.tokens([index])[0].endswith(tag))

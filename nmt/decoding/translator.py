@@ -320,7 +320,11 @@ class Translator:
     def _read_lines(self, lines: Sequence[str], numbers: Iterator[int]) -> list[_Line]:
         """Encode the lines of a window; sentences that are too long are split."""
         lines = [line.rstrip("\r\n") for line in lines]
-        texts_of_lines = [self._split(line) for line in self._members[0].normalizer.all(lines)]
+        normal = self._members[0].normalizer.all(lines)
+        texts_of_lines = [[line] if line else [] for line in normal]
+        if self._settings.split_sentences:
+            language = base_language(self.recipe.data.source)
+            texts_of_lines = [[text.strip() for text in split_sentences(line, language)] for line in normal]
         encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
         window = []
         for line, texts, number in zip(lines, texts_of_lines, numbers, strict=False):
@@ -331,12 +335,6 @@ class Translator:
             placed = [replace(sentence, place=(number, place)) for place, sentence in enumerate(sentences)]
             window.append(_Line(line, placed))
         return window
-
-    def _split(self, line: str) -> list[str]:
-        """The sentences of a line if they are translated one by one, else the line; nothing of a blank line."""
-        if not self._settings.split_sentences:
-            return [line] if line else []
-        return [sentence.strip() for sentence in split_sentences(line, base_language(self.recipe.data.source))]
 
     def _parts(self, sentence: SourceSentence, number: int) -> list[SourceSentence]:
         """The parts of a sentence that is too long."""
@@ -361,7 +359,11 @@ class Translator:
             if isinstance(target, str):
                 ids, text = tuple(subwords.encode(normalizer(target))), target
             else:
-                ids, text = tuple(target), subwords.decode(self._checked_ids(target))
+                for index in target:
+                    if index in (PAD, BOS, EOS) or not 0 <= index < len(subwords):
+                        limit = f"below {len(subwords)}, but one is {index}"
+                        raise UsageError(f"Target ids must be tokens of the vocabulary, {limit}.")
+                ids, text = tuple(target), subwords.decode(target)
             if (sentence.length + 1) * (len(ids) + 1) > _MAX_WEIGHTS:
                 raise DataError(f"Line {number} has {sentence.length:,} and {len(ids):,} tokens, too many to score.")
             known = replace(sentence, target=ids, target_text=clean(text))
@@ -374,14 +376,6 @@ class Translator:
         encoded = [member.source.encode_batch(member.normalizer.all(texts)) for member in others]
         versions = zip(first.source.encode_batch(texts), *encoded, strict=True)
         return [SourceSentence(tuple(map(tuple, ids)), text) for ids, text in zip(versions, texts, strict=True)]
-
-    def _checked_ids(self, target: Sequence[int]) -> Sequence[int]:
-        """Token ids of a translation. Raises UsageError for a special token, or one beyond the vocabulary."""
-        size = len(self._members[0].target)
-        for index in target:
-            if index in (PAD, BOS, EOS) or not 0 <= index < size:
-                raise UsageError(f"Target ids must be tokens of the vocabulary, below {size}, but one is {index}.")
-        return target
 
 
 def _watched(results: Iterator[Translation], what: str, items: object, *, show: bool) -> Iterator[Translation]:

@@ -129,11 +129,7 @@ def align(
 def write_links(
     rows: Iterable[LinkRow], output: Path | None, gold: Sequence[GoldLinks] | None, *, bootstrap: int
 ) -> None:
-    """Write links, with gold links only to a named file; then print their error rate.
-
-    Raises:
-        DataError: a gold link lies beyond its sentences.
-    """
+    """Write links, with gold links only to a named file; then print their error rate. Raises DataError for a gold link beyond its pair."""
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.links import check_within
 

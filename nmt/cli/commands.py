@@ -51,9 +51,11 @@ class Commands(TyperGroup):
         except NmtError as error:
             if os.environ.get("NMT_DEBUG"):
                 raise
-            status = _print_error(str(error), error.exit_status)
+            print(f"nmt: {error}", file=sys.stderr)
+            status = error.exit_status
         except _Misuse as error:
-            status = _print_error(_usage_message(error), 2)
+            print(f"nmt: {_usage_message(error)}", file=sys.stderr)
+            status = 2
         sys.exit(status if isinstance(status, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
@@ -89,8 +91,3 @@ def _usage_message(error: Any) -> str:
     message = str(error.format_message()).rstrip()
     command = error.ctx.command_path if error.ctx else "nmt"
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} See `{command} --help`."
-
-
-def _print_error(message: str, status: int) -> int:
-    print(f"nmt: {message}", file=sys.stderr)
-    return status

@@ -89,8 +89,7 @@ def evaluate(
     if models and (hyp or ref or language):
         raise UsageError("Give a MODEL, or --hyp with --ref and --language, but not both.")
     _check_scoring(tokenize, bootstrap, language, published=published, compares=baseline is not None)
-    scoring: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
-    scoring |= {"published": published, "bootstrap": bootstrap}
+    scoring: Any = {"tokenize": tokenize, "lowercase": lowercase, "published": published, "bootstrap": bootstrap}
     decoding = decoding_settings(settings, beam_size=beam_size, length_penalty=length_penalty, mbr_samples=mbr_samples)
     if hyp is not None and ref:
         lines = read_side(hyp)

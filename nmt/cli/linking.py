@@ -67,24 +67,18 @@ def links(
         raise UsageError("--aligner learns nothing: leave out --more-source, --more-target and --save.")
     for written in (output, save):
         check_not_input(written, (source, target, more_source, more_target, gold, aligner))
-    if save is not None and save == output:
-        raise UsageError("--save and --output name the same file: give each its own.")
     set_up(quiet=quiet)
     from nmt.alignment.aligner_file import load_aligner, save_aligner
     from nmt.alignment.link_files import format_confident, format_pharaoh
-    from nmt.alignment.statistical.aligner import splits_of
     from nmt.text.scripts import split_characters
 
     pairs = list(read_parallel(source, target))
     gold_links = read_gold_links(gold, len(pairs), gold_order)
-    loaded = None if aligner is None else load_aligner(aligner)
     more = read_parallel(more_source, more_target) if more_source and more_target else ()
-    text = [*pairs, *more]
-    splits = loaded.splits if loaded else splits_of(text)
-    for name, split in zip(("source", "target"), splits, strict=True):
+    fitting = load_aligner(aligner) if aligner else _learn([*pairs, *more], quiet=quiet)
+    for name, split in zip(("source", "target"), fitting.splits, strict=True):
         if split is split_characters:
             _log.warning("The %s is written without spaces: its words are its characters.", name)
-    fitting = loaded or _learn(text, quiet=quiet)
     if save is not None:
         save_aligner(fitting, save)
     progress = with_progress(fitting.confident_links(pairs), "linking", total=len(pairs), quiet=quiet)
@@ -92,7 +86,7 @@ def links(
 
     def rows() -> Iterator[LinkRow]:
         for pair, linked in zip(pairs, timed(progress, "linked", quiet=quiet), strict=True):
-            source_words, target_words = (split(line) for line, split in zip(pair, splits, strict=True))
+            source_words, target_words = (split(line) for line, split in zip(pair, fitting.splits, strict=True))
             yield form(linked), frozenset(linked), (len(source_words), len(target_words))
 
     write_links(rows(), output, gold_links, bootstrap=bootstrap)
@@ -106,9 +100,8 @@ def _learn(text: Sequence[tuple[str, str]], *, quiet: bool) -> HMMAligner:
     aligner = HMMAligner.learn(text, with_progress(range(ROUNDS), "learning", total=ROUNDS, quiet=quiet))
     if aligner.lines < FEW:
         _log.warning(
-            "Too little text to learn from: %s with words on both sides, where %s or more are needed for links that are "
+            "Too little text to learn from: %s with words on both sides, where 1,000 or more are needed for links that are "
             "mostly right. Give more by --more-source and --more-target.",
             counted(aligner.lines, "line"),
-            f"{FEW:,}",
         )
     return aligner

@@ -11,7 +11,6 @@ from pathlib import Path
 import typer
 
 from nmt.cli.options import AsJson, Device, Quiet, RecipeName, RunFolder, Settings, Threads, set_up
-from nmt.errors import UsageError
 from nmt.runtime.progress import with_progress
 
 
@@ -57,13 +56,8 @@ def reproduce(
     from nmt.training.log import METRICS
     from nmt.training.trainer import train
 
-    if recipe.data.test is None:
-        raise UsageError(
-            f"{recipe.name} names no data.test, so there is nothing to score: add it with --set data.test=..."
-        )
     check_same_recipe(recipe, run)
     chosen_device = choose_device(device)
-    machine = {"processor": processor(chosen_device), "threads": torch.get_num_threads()}
     text = HeldOut.load(recipe, "test")
     wanted = measurements(recipe, text)  # fails before any work is done
     if not (run / TRAINED).is_file():
@@ -79,7 +73,7 @@ def reproduce(
         "text": description,
         "aligned": aligned,
         "training": training_figures(run),
-        "machine": f"{machine['processor']}, {machine['threads']} threads",
+        "machine": f"{processor(chosen_device)}, {torch.get_num_threads()} threads",
         "command": shlex.join(["nmt", *sys.argv[1:]]),
         "versions": versions(),
     }

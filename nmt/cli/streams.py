@@ -98,11 +98,7 @@ def read_side(path: Path) -> list[str]:
 
 @contextmanager
 def open_texts(path: Path, direction: Direction) -> Iterator[Iterable[str]]:
-    """Open the lines of stdin or a file as they arrive, or the source side of a table or a test set (`sacrebleu:wmt14/en-de`).
-
-    Raises:
-        DataError: it cannot be opened.
-    """
+    """Open the lines of stdin or a file as they arrive, or the source side of a table or of `sacrebleu:wmt14/en-de`."""
     from nmt.data.external import sacrebleu_files
     from nmt.data.tables import is_table, read_column
 
@@ -163,33 +159,35 @@ def _packed(path: Path, suffix: str) -> BinaryIO:
 
 
 def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
-    """The lines of a stream; only `\\n` ends a line. Invalid UTF-8 becomes U+FFFD, with a warning. Raises DataError."""
-    name = input_name(path)
-    is_valid = True
+    """The lines of a stream; only `\\n` ends a line. Invalid UTF-8 becomes U+FFFD, with one warning. Raises DataError."""
+    name, is_valid = input_name(path), True
+    for number, line in enumerate(_intact(stream, name), start=1):
+        content = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).removesuffix(b"\n")
+        try:
+            yield content.decode()
+        except UnicodeDecodeError as error:
+            if is_valid:
+                is_valid, byte = False, f"0x{content[error.start]:02X}"
+                logger.warning("%s, line %d: not valid UTF-8 (byte %s), which is read as U+FFFD.", name, number, byte)
+            yield content.decode(errors="replace")
+
+
+def _intact(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """Pass the lines on. Raises DataError if their stream is damaged."""
     try:
-        for number, line in enumerate(stream, start=1):
-            content = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).removesuffix(b"\n")
-            try:
-                yield content.decode()
-            except UnicodeDecodeError as error:
-                if is_valid:  # one warning is enough
-                    is_valid, byte = False, f"0x{content[error.start]:02X}"
-                    logger.warning(
-                        "%s, line %d: not valid UTF-8 (byte %s), which is read as U+FFFD.", name, number, byte
-                    )
-                yield content.decode(errors="replace")
+        yield from lines
     except DAMAGED as error:
         raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
 
 
 def count_lines(path: Path) -> int | None:
-    """The number of lines of a file; None for a table, and for a stream that can be read only once."""
+    """The number of lines of a file; None for a table, and for a stream that can be read only once. Raises DataError."""
     from nmt.data.tables import is_table
 
     if not path.is_file() or is_table(path):
         return None
     with open_input(path) as stream:
-        return sum(1 for _ in stream)
+        return sum(1 for _ in _intact(stream, str(path)))
 
 
 def count_pairs(source: Path, target: Path) -> int | None:
@@ -201,12 +199,7 @@ def count_pairs(source: Path, target: Path) -> int | None:
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Read pairs of lines from two files, one of which may be stdin.
-
-    Raises:
-        DataError: they differ in length, or one cannot be read.
-        UsageError: both are stdin, or one holds both sides.
-    """
+    """Read pairs of lines from two files, one of which may be stdin. Raises DataError if they differ in length, or UsageError."""
     if source == target == STANDARD:
         raise UsageError("Standard input holds one side of the text: name a file for the other.")
     counts = [0, 0]

@@ -96,7 +96,6 @@ TABLE = {
     f"links {PAIR} -q --gold beyond": (1, "--gold, sentence pair 1: the link 5-1"),
     f"links {PAIR} --aligner text.en": (1, "text.en"),
     f"links {PAIR} --aligner gold --save x": (2, "--aligner learns nothing: leave out"),
-    f"links {PAIR} -o x --save x": (2, "--save and --output name the same file: give each its own."),
     "links -s blank -t blank": (1, "no line has words on both sides"),
     # nmt evaluate without a model, nmt average, nmt info
     "evaluate": (2, "There is nothing to evaluate"),

@@ -55,17 +55,6 @@ def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Pat
     assert right > len(reference) // 2
 
 
-def test_n_best_gives_n_lines_for_each_line_best_first(model: Path) -> None:
-    lines = good(nmt("translate", model, "--n-best", "3", stdin=b"the dog sees the cat\n\nthe man\n")).splitlines()
-    rows = [line.split("\t") for line in lines]
-    assert [row[0] for row in rows] == ["1"] * 3 + ["2"] * 3 + ["3"] * 3
-    for start in (0, 3, 6):
-        scores = [float(row[1]) for row in rows[start : start + 3]]
-        assert scores == sorted(scores, reverse=True)
-    assert [row[1:] for row in rows[3:6]] == [["0.0000", ""], ["-inf", ""], ["-inf", ""]]
-    assert len({row[2] for row in rows[:3]}) == 3
-
-
 def test_n_best_lists_are_written_as_a_table_or_as_objects(model: Path, tmp_path: Path) -> None:
     text = 'the dog sees the cat\n\n"the" man\tsees\n'
     arguments = ["translate", model, "--n-best", "2", "--beam-size", "4"]

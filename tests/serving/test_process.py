@@ -137,15 +137,6 @@ def test_models_of_one_name_are_told_apart(engine: Engine) -> None:
     assert [model.name for model in engine.models] == ["model", "model (2)"]
 
 
-def test_each_sentence_of_a_line_is_translated_by_itself(engine: Engine) -> None:
-    sentences = ["The cat sees a dog.", "A dog sees the cat."]
-    [[line]] = engine.run(Setting(0, is_aligned=True), [" ".join(sentences)])
-    apart = engine.run(Setting(0), sentences)
-    assert line.text == " ".join(best.text for best, *_ in apart if best.text)
-    assert line.pair is not None
-    assert line.pair.alignment.source == tuple(" ".join(sentences).split())
-
-
 @pytest.mark.parametrize("weights", ["posterior", "attention"])
 def test_a_known_translation_is_scored_and_aligned(engine: Engine, model: Path, weights: AlignmentWeights) -> None:
     translator, pair = toolkit.load(model, device="cpu"), ("the cat sees a dog", "die Katze sieht einen Hund")

@@ -49,9 +49,8 @@ def read_hub(locator: str, names: Sequence[str]) -> Batches:
     parts = re.fullmatch(r"hf:(.+?):([\w.+-]+(?:\[[^\]]*\])?)", locator)
     if not parts:
         raise DataError(f"'{locator}' names no dataset: write hf:owner/name:split or hf:owner/name/config:split.")
-    tables_in_folder = [*expand_home(parts[1]).rglob("*.[ct]sv*")]
-    if tables_in_folder:
-        raise DataError(f"{locator} is a folder of tables: name one of them, such as {min(tables_in_folder)}.")
+    if tables := [*expand_home(parts[1]).rglob("*.[ct]sv*")]:
+        raise DataError(f"{locator} is a folder of tables: name one of them, such as {min(tables)}.")
     return arrow_texts(_hub_tables(locator, *parts.groups()), names, locator)
 
 

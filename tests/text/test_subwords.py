@@ -49,18 +49,13 @@ def unigram(models: dict[str, Subwords]) -> Subwords:
 
 @given(text=texts)
 @settings(max_examples=100)
-def test_every_text_comes_back(models: dict[str, Subwords], text: str) -> None:
+def test_every_text_comes_back_and_its_tokens_are_assigned_to_words_in_order(
+    models: dict[str, Subwords], text: str
+) -> None:
     for kind, model in models.items():
         ids = model.encode(text)
         assert model.decode(ids) == text, kind
         assert not {PAD, UNK, BOS, EOS} & set(ids)
-
-
-@given(text=texts)
-@settings(max_examples=100)
-def test_tokens_are_assigned_to_words_in_order(models: dict[str, Subwords], text: str) -> None:
-    for model in models.values():
-        ids = model.encode(text)
         words = model.word_of(ids)
         assert len(words) == len(ids)
         assert words == sorted(words)

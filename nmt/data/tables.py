@@ -128,9 +128,11 @@ def _delimited(path: Path, names: Sequence[str], exact: bool, delimiter: str) ->
     def cells() -> Iterator[tuple[str, ...]]:
         for line, row in rows:
             if len(row) != len(header):
-                raise DataError(
-                    f"{path}, line {line}: the number of columns is {len(row)}, but {len(header)} in the first line."
+                problem = f"the number of columns is {len(row)}, but {len(header)} in the first line"
+                advice = (
+                    "; save text with tabs or line ends in quotes as .csv" if '"' in "".join(row) and not is_csv else ""
                 )
+                raise DataError(f"{path}, line {line}: {problem}{advice}.")
             yield tuple(row[column] for column in columns)
 
     yield from in_batches(cells(), len(names))

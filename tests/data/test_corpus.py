@@ -272,6 +272,11 @@ NEEDS = "line 1: needs the columns en and de, but has "
     ("name", "content", "problem"),
     [
         ("t.tsv", "a\tb\nc\n", "line 2: the number of columns is 1, but 2 in the first line"),
+        (
+            "t.tsv",
+            'en\tde\n"a\nb"\tc\n',
+            "line 2: the number of columns is 1, but 2 in the first line; save text with tabs or",
+        ),
         ("t.tsv", "a\n", f"{NEEDS}a"),
         ("t.tsv", "1\ta\t2\tb\n", f"{NEEDS}1, a, 2, b; a table without a header has source and target alone"),
         ("t.tsv", "en\tfr\na\tb\n", f"{NEEDS}en, fr"),

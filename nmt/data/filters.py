@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice, starmap
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -165,8 +165,9 @@ def first_occurrences(pairs: Iterable[tuple[str, str]], count: int) -> npt.NDArr
 
     The hashes are in a temporary file, and compared part by part: it takes one byte per pair, and some 50 MB.
     """
-    source = starmap(_hash, pairs)
-    hashes = collect_array(iter(lambda: list(islice(source, BATCH)), []), np.uint64)
+    texts = (f"{len(source)} {source}{target}".encode() for source, target in pairs)
+    hashed = (int.from_bytes(blake2b(text, digest_size=8).digest(), "little") for text in texts)
+    hashes = collect_array(iter(lambda: list(islice(hashed, BATCH)), []), np.uint64)
     first = np.zeros(count, dtype=np.bool_)
     parts = 1 + count // _HASHES
     for part in range(parts):  # equal hashes are in the same part
@@ -177,8 +178,3 @@ def first_occurrences(pairs: Iterable[tuple[str, str]], count: int) -> npt.NDArr
         rows = np.concatenate([np.empty(0, np.intp), *blocks])
         first[rows[np.unique(hashes[rows], return_index=True)[1]]] = True
     return first
-
-
-def _hash(source: str, target: str) -> int:
-    text = f"{len(source)} {source}{target}"
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")

@@ -33,13 +33,10 @@ class UnseenCharacters:
         if not self._counts:
             return None
         self._reported.update(self._counts)
-        examples = ", ".join(map(_described, (character for character, _ in self._counts.most_common(_EXAMPLES))))
+        examples = []
+        for character, _ in self._counts.most_common(_EXAMPLES):
+            code, is_visible = f"U+{ord(character):04X}", unicodedata.category(character)[0] in "LNPS"
+            examples.append(f"{character} ({code})" if is_visible else code)
         more = "" if len(self._counts) <= _EXAMPLES else f" and {len(self._counts) - _EXAMPLES} others"
-        return f"The training text of the model has these characters rarely or never: {examples}{more} ({self._counts.total():,} in all)."
-
-
-def _described(character: str) -> str:
-    """Its code, and itself if it can be seen."""
-    code = f"U+{ord(character):04X}"
-    is_visible = unicodedata.category(character)[0] in "LNPS"
-    return f"{character} ({code})" if is_visible else code
+        characters = f"{', '.join(examples)}{more} ({self._counts.total():,} in all)"
+        return f"The training text of the model has these characters rarely or never: {characters}."

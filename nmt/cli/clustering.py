@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
     from nmt.recipe import Direction
 
-LINES = 500
-"""Lines of a block, which one actor translates at a time."""
+LINES = 500  # of a block, which one actor translates at a time
 Row = dict[str, Any]
 Build = Callable[["Sequence[Bundle]"], "Translator"]
 
@@ -44,9 +43,8 @@ def translate_files(
     Raises UsageError, or DataError if the cluster does not work.
     """
     pattern = pattern.expanduser().absolute()
-    paths = sorted(
-        path for path in Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))) if path.is_file()
-    )
+    matches = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
+    paths = sorted(path for path in matches if path.is_file())
     if not paths or len({path.name for path in paths}) < len(paths):
         raise UsageError(f"{pattern} matches {'files of the same name' if paths else 'no file'}: name others with -i.")
     for path in paths:

@@ -63,7 +63,7 @@ def translate_files(
         context.execution_options.preserve_order = True
         context.target_max_block_size = 1  # each block of lines is one of Ray too, and goes to an actor of its own
         context.enable_progress_bars = context.print_on_execution_start = False
-        resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        resources = ray.cluster_resources()
         kind = "GPU" if resources.get("GPU") else "CPU"
         pool = ray.data.ActorPoolStrategy(size=max(int(resources[kind]), 1))
         files: Any = ray.data.from_items([{"path": str(path)} for path in paths], override_num_blocks=len(paths))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -333,6 +334,17 @@ def test_a_pair_with_too_many_weights_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("nmt.decoding.translator._MAX_WEIGHTS", 100)
     with pytest.raises(DataError, match="Line 2 has 15 and 9 tokens, too many to score"):
         list(Translator([bundle()]).score([("a", "a"), ("three old dogs", "the dogs")]))
+
+
+def test_a_model_of_no_numbers_translates_nothing_and_scores_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    member = bundle(seed=3)
+    with torch.no_grad():
+        output_bias(member.model).fill_(math.nan)
+    with caplog.at_level(logging.WARNING):
+        assert translate([member], ["a cat"])[0].text == ""
+    assert "so the translations of 1 line are empty" in caplog.text
+    with pytest.raises(DataError, match="so nothing can be scored"):
+        Translator([member]).score(("a cat", "a dog"))
 
 
 @pytest.mark.parametrize("index", [-1, 0, BOS, EOS, 100_000])

@@ -18,6 +18,7 @@ from torch import Tensor
 from nmt.errors import UsageError
 from nmt.fast.search import FastSearch
 from nmt.search import Hypothesis, Search, SearchOptions
+from nmt.search.sampling import Sampling
 from tests.readbacks import ReadBacks
 from tests.search.searching import beam_search
 
@@ -574,3 +575,9 @@ def test_impossible_settings_are_refused(options: dict[str, Any], message: str) 
     arguments: dict[str, Any] = {"beam_size": 2, "lengths": [3, 3]} | options
     with pytest.raises(UsageError, match=message):
         table.sample(**arguments) if "uniform" in options else table.beam(**arguments)
+
+
+@pytest.mark.parametrize("options", [{"temperature": math.nan}, {"top_k": 0}, {"seed": -1}])
+def test_impossible_sampling_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="must be"):
+        Sampling(**options)

@@ -1,12 +1,15 @@
 """The log tells losses, speed and time as they were, also of a resumed run."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from nmt.errors import UsageError
 from nmt.training import log
-from nmt.training.log import Meter
+from nmt.training.log import Log, Meter
 from nmt.training.losses import LossStats
 
 Wait = Callable[[float], None]
@@ -52,3 +55,26 @@ def test_a_resumed_run_goes_on_with_losses_and_time_and_measures_its_own_speed(w
     resumed.start()
     make_updates(resumed, wait, 1)
     assert resumed.times(8) == pytest.approx({"tokens_per_second": 12.0, "seconds": 2.5, "seconds_left": 4.0})
+
+
+def test_records_go_to_tensorboard_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[object, ...]] = []
+
+    class Writer:
+        def __init__(self, folder: str) -> None:
+            written.append((folder,))
+
+        def add_scalar(self, *row: object) -> None:
+            written.append(row)
+
+        def flush(self) -> None:
+            written.append(())
+
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer))
+    records = Log(tmp_path, quiet=True, tensorboard=True)
+    records.skipped({"update": 3, "reason": "no number", "skipped": 1})
+    records.sync()
+    assert written == [(str(tmp_path / "tensorboard"),), ("skip/update", 3, 3), ("skip/skipped", 1, 3), ()]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(UsageError, match="needs TensorBoard"):
+        Log(tmp_path, quiet=True, tensorboard=True)

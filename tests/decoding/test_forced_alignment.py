@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,14 @@ def test_a_word_aligner_is_averaged_with_one_model_or_two(subwords: Subwords) ->
             own = mutual_weights(one.alignment.weights) if len(chosen) == 1 else one.alignment.weights
             expected = (1 - ALIGNER_SHARE) * own + ALIGNER_SHARE * confidences
             np.testing.assert_allclose(other.alignment.weights, expected, atol=1e-6)
+
+
+def test_an_aligner_of_other_words_is_not_used(subwords: Subwords, caplog: pytest.LogCaptureFixture) -> None:
+    other: Any = SimpleNamespace(weights=lambda pairs: iter([np.zeros((9, 9))]))
+    with caplog.at_level(logging.WARNING):
+        [aligned] = align_pairs(PAIRS[:1], forced_aligner(subwords), extraction=Extraction(), aligner=other)
+    assert aligned.links == align(PAIRS[:1], forced_aligner(subwords))[0].links
+    assert caplog.messages == ["Line 1: the aligner splits it into other words than the model, so it is not used."]
 
 
 @pytest.mark.parametrize("directions", [1, 2])

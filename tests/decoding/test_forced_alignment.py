@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator
 from itertools import islice
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -96,8 +95,11 @@ def test_a_word_aligner_is_averaged_with_one_model_or_two(subwords: Subwords) ->
             np.testing.assert_allclose(other.alignment.weights, expected, atol=1e-6)
 
 
-def test_an_aligner_of_other_words_is_not_used(subwords: Subwords, caplog: pytest.LogCaptureFixture) -> None:
-    other: Any = SimpleNamespace(weights=lambda pairs: iter([np.zeros((9, 9))]))
+def test_an_aligner_of_other_words_is_not_used(
+    subwords: Subwords, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HMMAligner, "weights", lambda aligner, pairs: iter([np.zeros((9, 9))]))
+    other = HMMAligner.learn(PAIRS)
     with caplog.at_level(logging.WARNING):
         [aligned] = align_pairs(PAIRS[:1], forced_aligner(subwords), extraction=Extraction(), aligner=other)
     assert aligned.links == align(PAIRS[:1], forced_aligner(subwords))[0].links

@@ -35,16 +35,16 @@ _picture_option = partial(option, panel="Picture")
 
 def plot(
     model: options.Model,
-    sentences: Annotated[list[str] | None, argument("Sentence to translate; or use --input.", "SENTENCE")] = None,
+    sentences: Annotated[list[str] | None, argument("Sentence to translate; or use --source.", "SENTENCE")] = None,
     output: Annotated[Path, option("Picture (.png, .pdf, .svg) or page (.html).", "FILE", "--output", "-o")] = Path(
         "alignment.png"
     ),
-    source: Annotated[Path | None, file_option("Sentences, one per line; - is stdin.", "--input", "-i")] = None,
+    source: Annotated[Path | None, file_option("Sentences, one per line; - is stdin.", "--source", "-s")] = None,
+    target: Annotated[Path | None, file_option("Align this translation, line by line.", "--target", "-t")] = None,
+    translation: Annotated[str | None, option("Align this translation of SENTENCE.", "TEXT", default="none")] = None,
     to: options.To = None,
-    target: Annotated[str | None, option("Align this translation of SENTENCE.", "TEXT", default="the model's")] = None,
     reference: Annotated[Path | None, file_option("Reference translations, for BLEU.", "--reference", "-r")] = None,
-    force: Annotated[bool, flag("--force", "Align the references instead of the model's translations.")] = False,
-    gold: Annotated[Path | None, file_option("Gold links (Pharaoh or NAACL), for the AER. Implies --force.")] = None,
+    gold: Annotated[Path | None, file_option("Gold links (Pharaoh or NAACL) of the target, for the AER.")] = None,
     posterior: Annotated[
         bool, flag("--posterior", "Show the posterior alignment given the target words, not the attention.")
     ] = False,
@@ -70,15 +70,15 @@ def plot(
 
     Examples:
       nmt plot runs/bahdanau "A man is riding a horse." -o align.png
-      nmt plot runs/bahdanau -i test.en -r test.de -o page.html
+      nmt plot runs/bahdanau -s test.en -t test.de -o page.html
 
     Details:
 
     Rows are target words, columns source words, colors attention weights from 0 to 1. Several sentences become panels of a
     .png or .svg (25 at most), pages of a .pdf, or an .html page to explore.
 
-    The model translates, unless --target, or --reference with --force, gives the translations. Gold links are orange
-    squares, dashed where only possible. Scripts such as Chinese and Japanese need an installed font or --font.
+    The model translates, unless --target or --translation gives the translations. Gold links are orange squares, dashed
+    where only possible. Scripts such as Chinese and Japanese need an installed font or --font.
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.bundle.folder import choose_attention
@@ -99,11 +99,11 @@ def plot(
         f"--compare is for pages: write to a name that ends with .html, not to '{output}'.": compare and not page,
         "--self draws pictures: write to a .png, .svg or .pdf.": self_attention and page,
         "--self shows one sentence and no translation: give no option of translations.": self_attention
-        and (target or reference or force or gold or posterior or compare or beam_size),
+        and (target or translation or reference or gold or posterior or compare or beam_size),
     }
     if message := next((message for message, holds in refused.items() if holds), None):
         raise UsageError(message)
-    request = _read_request(sentences or [], source, target=target, reference=reference, gold=gold, force=force)
+    request = _read_request(sentences or [], source, target, translation=translation, reference=reference, gold=gold)
     most = MOST_SENTENCES if kind in ("html", "pdf") else MOST_PANELS
     if len(request.sources) > most:
         count = f"A .{kind} holds at most {most} sentences, but there are {len(request.sources):,}"
@@ -147,9 +147,9 @@ class Request:
 
     Attributes:
         sources: the sentences.
-        references: a reference translation of each; None if there are none.
-        forced: whether to align the references rather than translations by the model.
-        gold: gold links between sources and references; None if there are none.
+        references: a given or reference translation of each; None if there are none.
+        forced: whether they are given, to be aligned; otherwise the model translates.
+        gold: gold links between sources and given translations; None if there are none.
     """
 
     sources: list[str]
@@ -161,30 +161,32 @@ class Request:
 def _read_request(
     sentences: Sequence[str],
     source: Path | None,
+    target: Path | None,
     *,
-    target: str | None,
+    translation: str | None,
     reference: Path | None,
     gold: Path | None,
-    force: bool,
 ) -> Request:
     """Read the sentences from the command line or from files. Raises UsageError or DataError."""
     from nmt.alignment.link_files import read_gold
 
     if bool(sentences) == (source is not None):
-        raise UsageError("Give sentences as arguments, or a file of them with -i (- is stdin), and not both.")
-    if target is not None and (reference is not None or len(sentences) != 1):
-        raise UsageError("--target translates one SENTENCE: for a file give --reference FILE and --force.")
-    if target is None and reference is None and (force or gold is not None):
-        flag = "--force" if gold is None else "--gold"
-        raise UsageError(f"{flag} needs the translations: give --target or --reference.")
+        raise UsageError("Give sentences as arguments, or a file of them with -s (- is stdin), and not both.")
+    if translation is not None and len(sentences) != 1:
+        raise UsageError("--translation is of one SENTENCE: for a file give --target FILE.")
+    if [target, translation, reference].count(None) < 2:
+        raise UsageError("Give one of --target and --translation, to be aligned, or --reference, for BLEU.")
+    forced = target is not None or translation is not None
+    if gold is not None and not forced:
+        raise UsageError("--gold needs the translations: give --target or --translation.")
     sources = list(sentences) if source is None else read_side(source)
     if not sources:
         raise DataError("There is no sentence to plot: the input is empty.")
-    references = read_side(reference) if reference is not None else None if target is None else [target]
+    file = target or reference
+    references = read_side(file) if file is not None else None if translation is None else [translation]
     if references is not None and len(references) != len(sources):
         counts = f"{len(references):,} for {len(sources):,}"
-        raise DataError(f"There must be as many reference translations as sentences, but there are {counts}.")
-    forced = force or target is not None or gold is not None
+        raise DataError(f"There must be as many translations as sentences, but there are {counts}.")
     return Request(sources, references, forced, None if gold is None else read_gold(gold, len(sources)))
 
 

@@ -55,7 +55,7 @@ def test_without_a_layer_it_is_the_recipes(untrained: Path) -> None:
 
 
 def draw(untrained: Path, output: Path, *arguments: object) -> Path:
-    options = [SOURCE[0], "--target", TARGET[0], "-o", output, "-q", "--threads", "1"]
+    options = [SOURCE[0], "--translation", TARGET[0], "-o", output, "-q", "--threads", "1"]
     assert good(nmt("plot", "transformer", *options, *arguments, cwd=untrained)).strip() == str(output)
     return output
 
@@ -72,7 +72,7 @@ def test_a_picture_is_of_the_layer_and_head_that_are_chosen(untrained: Path, tmp
 
 def test_a_page_names_the_layer_and_head_beside_the_recurrent_model(untrained: Path, tmp_path: Path) -> None:
     options = ["--compare", "words-en-de", "--layer", 1, "--head", 2, "-o", tmp_path / "page.html", "-q"]
-    good(nmt("plot", "transformer", SOURCE[0], "--target", TARGET[0], *options, cwd=untrained))
+    good(nmt("plot", "transformer", SOURCE[0], "--translation", TARGET[0], *options, cwd=untrained))
     page = (tmp_path / "page.html").read_text()
     assert "transformer, layer 1, head 2" in page
     assert "words-en-de, layer" not in page

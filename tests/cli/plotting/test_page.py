@@ -18,8 +18,8 @@ def explore(untrained: Path, output: Path, *arguments: object, stdin: bytes = b"
 def test_sentences_come_as_arguments_from_a_file_or_from_stdin(untrained: Path, tmp_path: Path) -> None:
     lines = ("\n".join(SOURCE) + "\n").encode()
     page = explore(untrained, tmp_path / "a.html", *SOURCE)
-    assert page == explore(untrained, tmp_path / "b.html", "-i", "text.en")
-    assert page == explore(untrained, tmp_path / "c.html", "-i", "-", stdin=lines)
+    assert page == explore(untrained, tmp_path / "b.html", "-s", "text.en")
+    assert page == explore(untrained, tmp_path / "c.html", "-s", "-", stdin=lines)
     assert (page["languages"], page["models"]) == (["en", "de"], ["en-de"])
     assert [sentence["number"] for sentence in page["sentences"]] == [1, 3]  # a blank line counts, but shows nothing
     first = page["sentences"][0]["readings"][0]
@@ -28,20 +28,20 @@ def test_sentences_come_as_arguments_from_a_file_or_from_stdin(untrained: Path, 
     assert {"length", "score"} <= set(first["figures"]) <= {"length", "score", "entropy"}
 
 
-def test_references_give_bleu_or_are_read(untrained: Path, tmp_path: Path) -> None:
-    references = ["-i", "text.en", "-r", "text.de"]
-    scored = explore(untrained, tmp_path / "a.html", *references)["sentences"][0]
+def test_references_give_bleu_and_targets_are_read(untrained: Path, tmp_path: Path) -> None:
+    source = ["-s", "text.en"]
+    scored = explore(untrained, tmp_path / "a.html", *source, "-r", "text.de")["sentences"][0]
     assert 0 <= scored["readings"][0]["figures"]["bleu"] <= 100
     assert scored["reference"] == TARGET[0]
-    forced = explore(untrained, tmp_path / "b.html", *references, "--force")["sentences"][0]["readings"][0]
+    forced = explore(untrained, tmp_path / "b.html", *source, "-t", "text.de")["sentences"][0]["readings"][0]
     assert forced["words"]["target"] == TARGET[0].split()
     assert "bleu" not in forced["figures"]
-    given = explore(untrained, tmp_path / "c.html", SOURCE[0], "--target", TARGET[0])
+    given = explore(untrained, tmp_path / "c.html", SOURCE[0], "--translation", TARGET[0])
     assert given["sentences"][0]["readings"][0] == forced
 
 
 def test_two_models_are_shown_over_gold_links(untrained: Path, tmp_path: Path) -> None:
-    options = ["-i", "text.en", "-r", "text.de", "--gold", "gold", "--compare", "words-en-de"]
+    options = ["-s", "text.en", "-t", "text.de", "--gold", "gold", "--compare", "words-en-de"]
     page = explore(untrained, tmp_path / "page.html", *options)
     assert page["models"] == ["en-de", "words-en-de"]
     first = page["sentences"][0]

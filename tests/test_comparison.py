@@ -267,6 +267,8 @@ def test_what_does_not_compare_is_not_called_the_best(corpus: Path) -> None:
     assert "**" not in table_of(row(corpus, "one"), row(corpus, "two")).markdown()  # what several share
     other_vocabulary = replace(MEASURED, vocabulary="w", perplexity=1.0)
     varied = table_of(row(corpus, "one", epochs=2), row(corpus, "two", other_vocabulary)).markdown()
+    within = [row(corpus, "one"), row(corpus, "two", replace(MEASURED, bleu=30.9, chrf=50.9, chrf_margin=0.5))]
+    assert "**" not in table_of(*within).markdown()  # the interval of the one holds the other
     assert "**" not in varied
     assert "| model | most epochs |" in varied
 

@@ -20,7 +20,8 @@ from nmt.runtime.wording import counted
 NONE = "–"
 _SIGNIFICANT = 0.05
 _LEGEND = f"""\
-Bold is a strict best; `*` marks a difference from the baseline with p < {_SIGNIFICANT} (paired approximate randomization).
+Bold is a strict best, of BLEU and chrF only if it differs from all others by more than their intervals; `*` marks a difference
+from the baseline with p < {_SIGNIFICANT} (paired approximate randomization).
 Perplexity is that of the references, per target token; it compares only between models with the same vocabulary. BLEU and chrF
 are cased and detokenized, ± half a 95 % interval by bootstrap. AER is the alignment error rate of the attention's links,
 posterior AER that of the links given each target word. Entropy is that of a target word's attention over source words, in nats.
@@ -164,11 +165,19 @@ class _FigureColumn:
     metric: str = ""
 
     def column(self, rows: Sequence[Row], best: Callable[[Sequence[float]], float] | None) -> TableColumn:
-        """The column, with the best in bold, margins, and marks of significance."""
+        """The column: margins, marks of significance, and in bold a best that no interval has in common with another row."""
         values = [None if row.figures is None else self.value(row.figures) for row in rows]
-        cells = _with_best([NONE if value is None else self.form.format(value) for value in values], values, best)
-        for number, row in enumerate(rows):
-            margin = None if row.figures is None else self.margin(row.figures)
+        margins = [None if row.figures is None else self.margin(row.figures) for row in rows]
+        cells = [NONE if value is None else self.form.format(value) for value in values]
+        known = {number: value for number, value in enumerate(values) if value is not None}
+        if best is not None and len(known) > 1:
+            top = best(list(known.values()))
+            winner = values.index(top)
+            rivals = known.keys() - {winner}
+            is_clear = all(abs(top - known[rival]) > max(margins[rival] or 0, margins[winner] or 0) for rival in rivals)
+            if is_clear and cells.count(cells[winner]) == 1:
+                cells[winner] = f"**{cells[winner]}**"
+        for number, (row, margin) in enumerate(zip(rows, margins, strict=True)):
             cells[number] += "" if margin is None else f" ± {margin:.2f}"
             cells[number] += "*" if row.p_values.get(self.metric, 1.0) < _SIGNIFICANT else ""
         return TableColumn(self.name, cells)
@@ -194,24 +203,12 @@ _FIGURE_COLUMNS = (
 )
 
 
-def _with_best(
-    cells: Sequence[str], values: Sequence[float | None], best: Callable[[Sequence[float]], float] | None
-) -> list[str]:
-    """Make the best cell bold if it is a strict best among at least two, as it is printed."""
-    known = [value for value in values if value is not None]
-    if best is None or len(known) < 2:
-        return list(cells)
-    winner = cells[values.index(best(known))]
-    return [f"**{cell}**" if cell == winner and cells.count(winner) == 1 else cell for cell in cells]
-
-
 def _by_length(rows: Sequence[Row]) -> str:
     """The table of BLEU by source length."""
     figures = [row.figures for row in rows if row.figures is not None]
     columns = [TableColumn("model", [row.name for row in rows], "left")]
     for number, bucket in enumerate(figures[0].by_length):
-        scores = [model_figures.by_length[number].bleu for model_figures in figures]
-        cells = _with_best([f"{score:.1f}" for score in scores], scores, max)
+        cells = [f"{model_figures.by_length[number].bleu:.1f}" for model_figures in figures]
         columns.append(TableColumn(f"{bucket} ({bucket.sentences:,})", cells))
     return markdown_table(columns) + "\n\nIn parentheses the number of sentences."
 

@@ -174,12 +174,14 @@ def test_a_corpus_is_evaluated_as_the_command_does(folder: Path, tmp_path: Path)
     again = nmt.evaluate(translator, corpus, bootstrap=20, beam_size=3, baseline=tiny.TEXT)
     assert again.scores == result.scores
     assert again.translations == [item.text for item in translator.stream(tiny.TEXT, beam_size=3)]
-    assert [item.system for item in again.comparisons] == ["baseline", "system"] * 3
+    assert [item.system for item in again.comparisons] == ["baseline", "translator"] * 3
     assert (again.bleu.metric, again.chrf.metric, again.ter.metric) == ("BLEU", "chrF2", "TER")
+    assert repr(again).startswith(f"Evaluation('translator', {locator!r}, BLEU ")
     for text, options, words in (
         (corpus, {"baseline": ["a"]}, "baseline: there are 1 translation, but 4 references"),
         ("test", {}, "names no data"),
         (corpus, {"tokenize": "x"}, "There is no tokenizer 'x'"),
+        (corpus, {"metrics": ["rouge"]}, "There is no metric 'rouge'"),
         (corpus, {"tokenize": "13a", "published": True}, "published has its own tokenizer"),
     ):
         with pytest.raises(nmt.NmtError, match=words):

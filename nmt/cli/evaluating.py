@@ -34,7 +34,8 @@ def evaluate(
     split: options.Split = "test",
     to: options.To = None,
     hyp: Annotated[
-        Path | None, file_option("Translations to score; - is stdin.", "--hyp", default="the model's")
+        list[Path] | None,
+        file_option("Translations; several are compared; - is stdin.", "--hyp", default="the model's"),
     ] = None,
     ref: Annotated[list[Path] | None, file_option("References of --hyp; may be repeated.", "--ref")] = None,
     baseline: Annotated[Path | None, file_option("Translations by another system, to compare with.")] = None,
@@ -43,6 +44,7 @@ def evaluate(
     language: Annotated[
         str | None, _scoring_option("Language of --hyp, such as de.", "CODE", default="unknown")
     ] = None,
+    metrics: Annotated[str, _scoring_option("Any of bleu, chrf, chrf++ and ter.", "LIST")] = "bleu,chrf,ter",
     tokenize: Annotated[
         str | None, _scoring_option("sacreBLEU tokenizer.", "NAME", default="by recipe or language")
     ] = None,
@@ -50,7 +52,7 @@ def evaluate(
     published: Annotated[
         bool, flag("--published", "Score as Multi30k papers do: lowercased, Moses tokens.", panel="Scores")
     ] = False,
-    bootstrap: Annotated[int, _scoring_option("Resamples, shuffles for --baseline; 0: none.", "N", min=0)] = 1000,
+    bootstrap: Annotated[int, _scoring_option("Resamples, and shuffles of systems; 0: none.", "N", min=0)] = 1000,
     beam_size: options.BeamSize = None,
     length_penalty: options.LengthPenalty = None,
     mbr_samples: options.MbrSamples = None,
@@ -67,12 +69,12 @@ def evaluate(
 
     Examples:
       nmt evaluate runs/bahdanau
-      nmt evaluate --hyp output.de --ref test.de --baseline other.de
+      nmt evaluate --hyp base.de --hyp new.de --ref test.de --metrics bleu,chrf++
 
     Details:
 
-    Scores and signatures are sacreBLEU's; `±` is half a 95 % bootstrap interval, and --baseline adds p-values by paired
-    approximate randomization.
+    Scores and signatures are sacreBLEU's; `±` is half a 95 % bootstrap interval. Several --hyp, or --baseline, make a table of
+    systems with p-values against the first of them (`*`: below 0.05) by paired approximate randomization.
     The default tokenizer is zh for Chinese, ja-mecab for Japanese, ko-mecab for Korean (char if MeCab is not installed),
     else 13a. Several texts have a row each, and the mean. A locator names a corpus, such as multi30k/val.
     Text with gold links also gets the AER of the attention on the references: the sample, `hansards-en-fr/gold.trial`, or
@@ -84,19 +86,24 @@ def evaluate(
     from nmt.comparison.held_out import held_out_texts
 
     models = models or []
-    if not models and (hyp is None or not ref):
+    if not models and not (hyp and ref):
         raise UsageError("There is nothing to evaluate: give a MODEL, or --hyp and --ref.")
     if models and (hyp or ref or language):
         raise UsageError("Give a MODEL, or --hyp with --ref and --language, but not both.")
-    _check_scoring(tokenize, bootstrap, language, published=published, compares=baseline is not None)
+    if published and tokenize is not None:
+        raise UsageError("--published has its own tokenizer: leave out --tokenize.")
+    if (baseline is not None or len(hyp or []) > 1) and bootstrap < 2:
+        raise UsageError(f"Systems are compared by shuffles, which needs --bootstrap 2 or more, but it is {bootstrap}.")
     scoring: Any = {"tokenize": tokenize, "lowercase": lowercase, "published": published, "bootstrap": bootstrap}
+    scoring["metrics"] = metrics.split(",")
     decoding = decoding_settings(settings, beam_size=beam_size, length_penalty=length_penalty, mbr_samples=mbr_samples)
-    if hyp is not None and ref:
-        lines = read_side(hyp)
-        references = [_matching(path, len(lines), hyp) for path in ref]
-        compared = _matching(baseline, len(lines), hyp) if baseline else None
-        text = Evaluation(" ".join(map(str, ref)), str(hyp), lines, references)
-        result = text.scored(baseline=compared, language=language, **scoring)
+    if hyp and ref:
+        *others, last = hyp if baseline is None else [baseline, *hyp]
+        lines = read_side(last)
+        references = [_matching(path, len(lines), last) for path in ref]
+        compared = {str(path): _matching(path, len(lines), last) for path in others}
+        text = Evaluation(" ".join(map(str, ref)), str(last), lines, references)
+        result = text.scored(compared, language=language, **scoring)
     else:
         bundles = load_models(models, device)
         texts = held_out_texts(bundles[0].recipe, split, to)
@@ -119,24 +126,6 @@ def evaluate(
     typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if as_json else str(result))
     if output is not None:
         write_lines(output, result.translations)
-
-
-def _check_scoring(
-    tokenize: str | None, bootstrap: int, language: str | None, *, published: bool, compares: bool
-) -> None:
-    """Raise UsageError for what would fail only after translating."""
-    from nmt.evaluation.metrics import check_tokenizer, published_form
-
-    if published and tokenize is not None:
-        raise UsageError("--published has its own tokenizer: leave out --tokenize.")
-    if compares and bootstrap < 2:
-        raise UsageError(
-            f"--baseline compares by random shuffles and needs --bootstrap 2 or more, but it is {bootstrap}."
-        )
-    if published:
-        published_form(["a"], language or "en")
-    if tokenize is not None:
-        check_tokenizer(tokenize)
 
 
 def _matching(path: Path, count: int, other: Path | str) -> list[str]:

@@ -6,7 +6,7 @@ Only a model needs PyTorch, which is imported with it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,8 +17,8 @@ from nmt.alignment.links import GoldLinks
 from nmt.comparison.held_out import held_out_texts
 from nmt.data.corpus import ParallelCorpus
 from nmt.errors import UsageError
-from nmt.evaluation import metrics
-from nmt.evaluation.metrics import Comparison, MetricScore
+from nmt.evaluation import metrics as scoring
+from nmt.evaluation.metrics import DEFAULT_METRICS, Comparison, MetricScore
 from nmt.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ WithProgress = Callable[[Iterable[ItemT], str, int], Iterator[ItemT]]
 """Passes items on while showing progress; takes the items, what is being done, and the number of items."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """The scores of translations. `print` shows them as `nmt evaluate` does.
 
@@ -43,8 +43,8 @@ class Evaluation:
         system: what translated it.
         translations: the translations.
         references: one list of references, or several.
-        scores: BLEU, chrF and TER, with signatures and confidence intervals.
-        comparisons: the same scores beside those of a baseline, with p-values.
+        scores: BLEU, chrF and TER, or what other metrics were asked for, with signatures and confidence intervals.
+        comparisons: the same scores beside those of other systems, with p-values against the first.
         alignment: error rate of the attention on the references; None for text without gold links.
         languages: source and target language; none if they are not known.
         texts: the evaluation of each text, if these scores are the means of several.
@@ -69,7 +69,7 @@ class Evaluation:
             texts[0].system,
             [line for text in texts for line in text.translations],
             [[line for text in texts for line in text.references[0]]],
-            tuple(map(metrics.mean_score, by_metric)),
+            tuple(map(scoring.mean_score, by_metric)),
             texts=tuple(texts),
         )
 
@@ -78,28 +78,35 @@ class Evaluation:
         return replace(self, system=name, texts=tuple(text.of_system(name) for text in self.texts))
 
     @property
+    def by_metric(self) -> dict[str, MetricScore]:
+        """The scores by sacreBLEU's name, such as `chrF2++`."""
+        return {score.metric: score for score in self.scores}
+
+    @property
     def bleu(self) -> MetricScore:
         """BLEU."""
-        return self.scores[0]
+        return self.by_metric["BLEU"]
 
     @property
     def chrf(self) -> MetricScore:
         """chrF."""
-        return self.scores[1]
+        return self.by_metric["chrF2"]
 
     @property
     def ter(self) -> MetricScore:
         """TER; lower is better."""
-        return self.scores[2]
+        return self.by_metric["TER"]
+
+    def __repr__(self) -> str:
+        scores = "".join(f", {score.metric} {score.score:.2f}" for score in self.scores)
+        return f"Evaluation({self.system!r}, {self.text!r}{scores})"
 
     def __str__(self) -> str:
         if self.texts:
             rows = {"-".join(text.languages or ()): text.scores for text in self.texts}
-            return metrics.format_rows({**rows, "mean": self.scores})
-        lines = [metrics.format_scores(self.scores)]
-        lines += [] if self.alignment is None else [str(self.alignment)]
-        lines += ["", metrics.format_comparison(self.comparisons)] if self.comparisons else []
-        return "\n".join(lines)
+            return scoring.format_rows({**rows, "mean": self.scores})
+        scores = scoring.format_comparison(self.comparisons) if self.comparisons else scoring.format_scores(self.scores)
+        return scores if self.alignment is None else f"{scores}\n{self.alignment}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -116,33 +123,37 @@ class Evaluation:
 
     def scored(
         self,
+        others: Mapping[str, Sequence[str]],
         *,
-        baseline: Sequence[str] | None = None,
         language: str | None = None,
+        metrics: Sequence[str] = DEFAULT_METRICS,
         tokenize: str | None = None,
         lowercase: bool = False,
         published: bool = False,
         bootstrap: int = 1000,
     ) -> Evaluation:
-        """The same with scores; arguments as for `evaluate`. Raises UsageError and DataError."""
+        """The same with scores, beside those of the translations by others; arguments as for `evaluate`, and its errors."""
         lines, references = self.translations, self.references
-        systems = {} if baseline is None else {"baseline": list(baseline), "system": lines}
+        systems = {**others, self.system: lines}
         if published:
-            form = partial(metrics.published_form, language=language)
+            form = partial(scoring.published_form, language=language)
             tokenize, lines, references = "none", form(lines), [form(side) for side in references]
             systems = {name: form(side) for name, side in systems.items()}
         options: dict[str, Any] = {
             "language": language,
-            "tokenize": metrics.choose_tokenizer(language, tokenize),
+            "tokenize": scoring.choose_tokenizer(language, tokenize),
             "lowercase": lowercase,
             "bootstrap": bootstrap,
+            "metrics": metrics,
         }
-        bleu_warning = metrics.bleu_warning([*lines, *references[0]], options["tokenize"])
-        for warning in filter(None, (bleu_warning, metrics.composition_warning(lines, references[0]))):
+        bleu_warning = (
+            scoring.bleu_warning([*lines, *references[0]], options["tokenize"]) if "bleu" in metrics else None
+        )
+        for warning in filter(None, (bleu_warning, scoring.composition_warning(lines, references[0]))):
             _log.warning("%s", warning)
-        scores = metrics.evaluate(lines, references, **options)
+        scores = scoring.evaluate(lines, references, **options)
         return replace(
-            self, scores=scores, comparisons=metrics.compare(systems, references, **options) if systems else ()
+            self, scores=scores, comparisons=scoring.compare(systems, references, **options) if others else ()
         )
 
 
@@ -151,6 +162,7 @@ def evaluate(
     corpus: str | ParallelCorpus | Sequence[ParallelCorpus] = "test",
     *,
     baseline: Sequence[str] | None = None,
+    metrics: Sequence[str] = DEFAULT_METRICS,
     tokenize: str | None = None,
     lowercase: bool = False,
     published: bool = False,
@@ -159,7 +171,7 @@ def evaluate(
     progress: WithProgress[Any] = lambda items, _, __: iter(items),
     **options: Any,
 ) -> Evaluation:
-    """Translate a corpus, and score the translations: BLEU, chrF and TER by sacreBLEU, as `nmt evaluate` does.
+    """Translate a corpus, and score the translations by sacreBLEU, as `nmt evaluate` does.
 
         result = nmt.evaluate("runs/mine", "test", beam_size=10)
         str(result)  # what the command prints
@@ -170,6 +182,7 @@ def evaluate(
         corpus: `test` or `valid` of the (first) model's recipe, the locator of a corpus, or one or several from
             `nmt.load_corpus`.
         baseline: translations by another system, to compare with by paired approximate randomization.
+        metrics: any of `bleu`, `chrf`, `chrf++` and `ter`.
         tokenize: sacreBLEU's tokenizer for BLEU. Default: the recipe's, else by language.
         lowercase: compute BLEU and chrF in lower case.
         published: score as Multi30k papers do, lowercased and as Moses tokens.
@@ -184,7 +197,7 @@ def evaluate(
 
     Raises:
         DataError: a folder or corpus cannot be used, or `baseline` has another number of lines.
-        UsageError: an option is wrong, a tokenizer cannot be used, or the recipe names no such text.
+        UsageError: an option is wrong, a metric or tokenizer cannot be used, or the recipe names no such text.
     """
     from nmt.decoding.loading import load
     from nmt.decoding.translator import Translator
@@ -197,11 +210,14 @@ def evaluate(
         texts = held_out_texts(recipe, corpus, translator.to)
     else:
         texts = [corpus] if isinstance(corpus, ParallelCorpus) else list(corpus)
-    for text in texts:  # what cannot be scored so fails before any work is done
+    scoring.evaluate(
+        ["a"], ["a"], metrics=metrics, bootstrap=0
+    )  # what cannot be scored so fails before any work is done
+    for text in texts:
         if published:
-            metrics.published_form(["a"], text.languages[1])
+            scoring.published_form(["a"], text.languages[1])
         else:
-            metrics.check_tokenizer(tokenize or tokenizer_of(recipe, text))
+            scoring.check_tokenizer(tokenize or tokenizer_of(recipe, text))
     if baseline is not None and len(texts) > 1:
         raise UsageError(
             f"A baseline translates one text, but there are {len(texts)}: choose one by its language (to, --to)."
@@ -209,8 +225,9 @@ def evaluate(
     system = "translator" if isinstance(model, Translator) else str(model)
     evaluations = [
         _translated(translator, system, text, bootstrap, progress).scored(
-            baseline=baseline,
+            {} if baseline is None else {"baseline": baseline},
             language=text.languages[1],
+            metrics=metrics,
             tokenize=None if published else tokenize or recipe.evaluation.tokenize,
             lowercase=lowercase,
             published=published,
@@ -238,7 +255,7 @@ def _translated(
 
 def tokenizer_of(recipe: Recipe, text: ParallelCorpus) -> str:
     """sacreBLEU's tokenizer for translations of a text by a recipe's model."""
-    return metrics.choose_tokenizer(text.languages[1], recipe.evaluation.tokenize)
+    return scoring.choose_tokenizer(text.languages[1], recipe.evaluation.tokenize)
 
 
 def forced_error_rate(

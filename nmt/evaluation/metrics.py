@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
 
 References = Sequence[str] | Sequence[Sequence[str]]
-METRICS = ("bleu", "chrf", "ter")
+METRICS = ("bleu", "chrf", "chrf++", "ter")
+DEFAULT_METRICS = ("bleu", "chrf", "ter")
 VALIDATION_SCORES = {"bleu": "BLEU", "chrf": "chrF"}
 """Metrics of validation that compare translations, with their display names."""
 
@@ -53,7 +54,7 @@ class MetricScore:
     """A corpus score with its signature and confidence interval.
 
     Attributes:
-        metric: sacreBLEU's name: `BLEU`, `chrF2`, `TER`.
+        metric: sacreBLEU's name: `BLEU`, `chrF2`, `chrF2++`, `TER`.
         score: the score of the corpus, from 0 to 100. For TER lower is better, and it may exceed 100.
         signature: sacreBLEU's signature, which makes the score reproducible.
         sentences: number of lines scored.
@@ -178,7 +179,7 @@ def evaluate(
     hypotheses: Sequence[str],
     references: References,
     *,
-    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    metrics: Sequence[str] = DEFAULT_METRICS,
     bootstrap: int = 1000,
     **options: Unpack[MetricOptions],
 ) -> tuple[MetricScore, ...]:
@@ -204,7 +205,7 @@ def compare(
     systems: Mapping[str, Sequence[str]],
     references: References,
     *,
-    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    metrics: Sequence[str] = DEFAULT_METRICS,
     bootstrap: int = 1000,
     **options: Unpack[MetricOptions],
 ) -> tuple[Comparison, ...]:
@@ -249,12 +250,14 @@ def format_rows(rows: Mapping[str, Sequence[MetricScore]]) -> str:
 
 
 def format_comparison(comparisons: Iterable[Comparison]) -> str:
-    """Format one line per metric and system, with the p-value against the baseline; `*` marks p < 0.05."""
-    rows = []
+    """Format one line per system, with p-values against the first, and the signatures below; `*` marks p < 0.05."""
+    rows: dict[str, list[str]] = {}
+    signatures = {}
     for row in comparisons:
-        p_value = "baseline" if row.p_value is None else f"p = {row.p_value:.4f}" + ("*" if row.p_value < 0.05 else "")
-        rows.append((row.score.metric, row.system, _figure(row.score), p_value, row.score.signature))
-    return "\n".join(in_columns(rows))
+        p_value = "" if row.p_value is None else f" (p = {row.p_value:.4f}{'*' if row.p_value < 0.05 else ''})"
+        rows.setdefault(row.system, [row.system]).append(_figure(row.score) + p_value)
+        signatures[row.score.metric] = row.score.signature
+    return "\n".join([*in_columns([("", *signatures), *rows.values()]), "", *in_columns(list(signatures.items()))])
 
 
 def published_form(lines: Iterable[str], language: str | None) -> list[str]:
@@ -317,8 +320,8 @@ def _metric(
         case "bleu":
             tokenizer = choose_tokenizer(language, tokenize)
             return _bleu(tokenizer, lowercase=lowercase, quiet=quiet or tokenizer == "none")
-        case "chrf":
-            return _with_float_scores(CHRF(lowercase=lowercase))
+        case "chrf" | "chrf++" as kind:
+            return _with_float_scores(CHRF(word_order=2 if kind == "chrf++" else 0, lowercase=lowercase))
         case "ter":
             asian = base_language(language or "") in ("zh", "yue", "ja")
             return _with_float_scores(TER(normalized=asian, asian_support=asian))

@@ -101,6 +101,12 @@ TABLE = {
     "evaluate en-de --hyp text.en --ref text.de": (2, "not both"),
     "evaluate en-de --published --tokenize intl": (2, "leave out --tokenize"),
     "evaluate en-de --baseline x --bootstrap 0": (2, "needs --bootstrap 2 or more, but it is 0"),
+    "evaluate --hyp short --hyp text.de --ref short --bootstrap 0": (2, "needs --bootstrap 2 or more, but it is 0"),
+    "evaluate --hyp text.de --hyp short --ref short": (1, "text.de has 3 lines, but short has 1: the lines do not"),
+    "evaluate en-de --split text --metrics bleu,comet": (
+        2,
+        "There is no metric 'comet'; choose from bleu, chrf, chrf++, ter.",
+    ),
     "evaluate --hyp short --ref text.de": (1, "text.de has 3 lines, but short has 1: the lines do not correspond."),
     "evaluate --hyp short --ref short --published": (2, "give --language"),
     "average en-de --last --best 1": (2, "exclude each other"),

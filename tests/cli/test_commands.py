@@ -96,7 +96,7 @@ def test_figures_come_with_interval_signature_and_comparison(model: Path, corpus
     assert "tok:13a" in scores["BLEU"]["signature"]
     assert (report["sentences"], report["alignment"]) == (40, None)
     baseline, system = (row for row in report["comparison"] if row["score"]["metric"] == "BLEU")
-    assert (baseline["system"], system["system"]) == ("baseline", "system")
+    assert (baseline["system"], system["system"]) == ("baseline", "translator")
     assert baseline["score"]["score"] < system["score"]["score"] == scores["BLEU"]["score"]
     assert baseline["score"]["margin"] > 0
     assert system["p_value"] < 0.05
@@ -112,10 +112,18 @@ def test_files_are_scored_without_a_model(corpus: Path, tmp_path: Path) -> None:
     assert ter.startswith("TER      0.00")
     (tmp_path / "hyp").write_text("Ja genau.\nStopp!\n")
     (tmp_path / "ref").write_text("Ja genau.\n\n")
-    ended = nmt("evaluate", "--hyp", tmp_path / "hyp", "--ref", tmp_path / "ref", "--baseline", tmp_path / "ref")
-    assert good(ended).startswith("BLEU     0.00 ± 0.00")
+    options = ["--ref", "ref", "--metrics", "bleu,chrf++", "--bootstrap", "20"]
+    ended = nmt("evaluate", "--hyp", "hyp", "--hyp", "ref", *options, cwd=tmp_path)
+    heading, first, second, blank, *signatures = good(ended).splitlines()
+    assert (heading.split(), blank) == (["BLEU", "chrF2++"], "")
+    assert first.startswith("hyp    0.00 ± 0.00")
+    assert second.startswith("ref ")
+    assert first.count("p = ") == 0 < second.count("p = ") == 2
+    assert [line.split()[0] for line in signatures] == ["BLEU", "chrF2++"]
+    assert "nw:2" in signatures[1]
     [warning] = ended.stderr.decode().splitlines()
     assert "No line has 4 tokens" in warning
+    assert good(nmt("evaluate", "--hyp", "ref", "--baseline", "hyp", *options, cwd=tmp_path)) == good(ended)
 
 
 def test_a_model_is_scored_with_the_tokenizer_of_its_recipe(model: Path, corpus: Path, tmp_path: Path) -> None:

@@ -63,11 +63,11 @@ def test_figures_and_signatures_equal_those_of_the_sacrebleu_command(
     monkeypatch.setenv("SACREBLEU_SEED", "7")
     (tmp_path / "ref").write_text("\n".join(REFERENCES) + "\n")
     (tmp_path / "hyp").write_text("\n".join(BAD) + "\n")
-    options = ["-m", "bleu", "chrf", "ter", "--confidence", "--confidence-n", "50", "-w", "6"]
+    options = ["-m", "bleu", "chrf", "ter", "--chrf-word-order", "2", "--confidence", "--confidence-n", "50", "-w", "6"]
     command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref"), "-i", str(tmp_path / "hyp"), *options]
     expected = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    scores = evaluate(BAD, REFERENCES, bootstrap=50)
-    assert [score.metric for score in scores] == ["BLEU", "chrF2", "TER"]
+    scores = evaluate(BAD, REFERENCES, metrics=["bleu", "chrf++", "ter"], bootstrap=50)
+    assert [score.metric for score in scores] == ["BLEU", "chrF2++", "TER"]
     for score, theirs in zip(scores, expected, strict=True):
         assert score.score == pytest.approx(theirs["score"], abs=1e-5)
         assert score.mean == pytest.approx(theirs["confidence_mean"], abs=1e-5)
@@ -108,9 +108,12 @@ def test_a_worse_system_differs_and_a_copy_does_not() -> None:
     assert copy.p_value == 1
     assert worse.score.score == pytest.approx(bleu(BAD, REFERENCES))
     text = format_comparison(rows).splitlines()
-    assert "baseline" in text[0]
-    assert "*  nrefs" in text[1]
-    assert "p = 1.0000   nrefs" in text[2]
+    assert text[0].split() == ["BLEU"]
+    assert "p = " not in text[1]
+    assert text[2].startswith("worse ")
+    assert text[2].endswith("*)")
+    assert text[3].endswith("(p = 1.0000)")
+    assert text[4:] == ["", f"BLEU  {base.score.signature}"]
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------

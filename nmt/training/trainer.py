@@ -491,5 +491,7 @@ class Trainer:
             yield "PyTorch compiles the steps of the model in the first updates, which takes about a minute."
         if run.state is None:
             yield advise(self.recipe, size)
+        elif self._is_finished():
+            yield f"The run is finished, after update {self.progress.update:,}; more epochs, updates or patience extend it."
         else:
             yield f"The run goes on after update {self.progress.update:,} of {self.updates:,}."

@@ -124,3 +124,5 @@ def test_a_run_that_is_extended_says_where_it_goes_on(
     assert "The run goes on after update 4 of 8.\n" in capsys.readouterr().err
     assert [record["update"] for record in read_validations(run)] == [4, 6, 8, 8]
     assert len(list((run / "best").iterdir())) == 2
+    train(toy_recipe(small, training=longer), run, device=CPU, resume=True)
+    assert "The run is finished, after update 8;" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, assert_never
 
 import numpy as np
@@ -115,7 +115,7 @@ class AlignedPair:
 
     alignment: Alignment
     links: Links
-    confidences: Matrix
+    confidences: Matrix = field(repr=False)
 
     @property
     def confident_links(self) -> ConfidentLinks:

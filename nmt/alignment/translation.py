@@ -14,6 +14,7 @@ from nmt.alignment.extraction import AlignedPair, Extraction
 from nmt.alignment.links import Links
 from nmt.alignment.weights import Alignment, Matrix, between_words
 from nmt.errors import DataError, UsageError
+from nmt.runtime.wording import excerpt
 from nmt.search.hypothesis import Hypothesis, no_alignment
 from nmt.text.subwords import Subwords
 from nmt.text.words import WordsOfTokens, words_of
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from nmt.plotting.style import Drawing
 
 _MOST_CELLS_SHOWN = 60 * 60
+_WIDTH = 60
+"""Most characters of a text in a `repr`."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TranslationHypothesis(Hypothesis):
     """One translation of a line.
 
@@ -38,6 +41,9 @@ class TranslationHypothesis(Hypothesis):
     """
 
     text: str
+
+    def __repr__(self) -> str:
+        return f"TranslationHypothesis({excerpt(self.text, _WIDTH)!r}, score={self.score:.4f})"
 
     @classmethod
     def of(cls, hypothesis: Hypothesis, *, text: str, alignment: Float[Tensor, "T S"]) -> TranslationHypothesis:
@@ -174,7 +180,7 @@ class Translation:
 
     def __repr__(self) -> str:
         more = f", {len(self.hypotheses) - 1} more" if len(self.hypotheses) > 1 else ""
-        return f"Translation({self.source!r} -> {self.text!r}, score={self.score:.4f}{more})"
+        return f"Translation({excerpt(self.source, _WIDTH)!r} -> {excerpt(self.text, _WIDTH)!r}, score={self.score:.4f}{more})"
 
     def _repr_png_(self) -> bytes | None:
         """What a notebook shows, unless the matrix is empty or huge."""

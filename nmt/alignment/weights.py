@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nmt.runtime.equality import EqualByValue
+from nmt.runtime.wording import excerpt
 
 Matrix = NDArray[np.float64]
 AlignmentWeights = Literal["posterior", "attention"]
 """What weights of an alignment are: see `nmt.decoding.posterior`."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Alignment(EqualByValue):
     """The attention weights of a sentence pair, with the words they are between.
 
@@ -34,6 +35,10 @@ class Alignment(EqualByValue):
     weights: Matrix
     source: tuple[str, ...]
     target: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        source, target = (excerpt(" ".join(words), 60) for words in (self.source, self.target))
+        return f"Alignment({source!r} -> {target!r}, weights {list(self.weights.shape)})"
 
     def __post_init__(self) -> None:
         weights = np.array(self.weights, dtype=np.float64)

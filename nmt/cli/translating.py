@@ -128,6 +128,8 @@ def translate(
         **decoding,
     )
     translator = build(bundles)
+    if translator.ranks_by_risk and (n_best or 1) > 1 and not quiet:
+        typer.echo("The lists are ranked by expected chrF (--mbr), not by their scores.", err=True)
     writer = TranslationWriter(form, n_best=n_best, is_linked=is_linked)
     if engine == "ray":
         translate_files(source, output, models, build, writer, direction, quiet=quiet)

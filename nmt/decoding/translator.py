@@ -126,6 +126,15 @@ class Translator:
         """The language that was chosen to translate to; None if none was."""
         return self._settings.to
 
+    @property
+    def ranks_by_risk(self) -> bool:
+        """Whether hypotheses are in the order of their expected chrF (minimum Bayes risk), not of their scores."""
+        return self._decoder.chooses_by_risk
+
+    def __repr__(self) -> str:
+        directions = ", ".join(map(" to ".join, self.recipe.data.directions))
+        return f"Translator({self.recipe.name!r}, {directions}, {counted(len(self._members), 'model')})"
+
     def with_options(self, **options: Any) -> Translator:
         """The same models with some options changed, at once: nothing is loaded or packed again.
 

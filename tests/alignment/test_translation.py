@@ -36,6 +36,14 @@ def test_words_alignment_and_links_are_those_of_the_commands(translator: Transla
         assert translation.links == translation.word_links(0)
         assert str(translation) == translation.text
         assert repr(translation).startswith(f"Translation({translation.source!r} -> ")
+        best = translation.hypotheses[0]
+        assert repr(best) == f"TranslationHypothesis({best.text!r}, score={best.score:.4f})"
+        shown = f"Alignment({' '.join(translation.source_words)!r} -> {best.text!r}, weights {list(translation.alignment.shape)})"
+        assert repr(translation.word_alignment()) == shown
+        assert repr(translation.aligned_pair()).startswith(f"AlignedPair(alignment={shown}, links=")
+    assert repr(translator) == f"Translator({bundle.recipe.name!r}, en to de, 1 model)"
+    [long] = translator.translate(["a cat " * 400], max_ratio=0.1)
+    assert len(repr(long)) < 250
 
 
 def test_given_pairs_are_aligned_by_the_posterior(translator: Translator) -> None:

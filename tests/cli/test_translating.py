@@ -109,6 +109,9 @@ def test_of_samples_the_one_most_like_all_is_written(model: Path) -> None:
     for line, translation in enumerate(written, start=1):
         assert translation in {row[2] for row in samples if row[0] == str(line)}
     assert len(written) == 2
+    listed = nmt("translate", model, "--mbr", 6, "--n-best", 2, stdin=text)
+    assert len(good(listed).splitlines()) == 4
+    assert listed.stderr.decode().startswith("The lists are ranked by expected chrF (--mbr), not by their scores")
 
 
 def test_a_reader_that_leaves_early_is_no_error(model: Path) -> None:

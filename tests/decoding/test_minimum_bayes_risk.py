@@ -94,5 +94,10 @@ def test_a_beam_size_asks_for_beam_search() -> None:
     both = change_decoding(own, {"beam_size": 3, "mbr_samples": 8}, "Options")
     assert (both.beam_size, both.mbr_samples) == (3, 8)
     usual, beam = Translator([bundle()], mbr_samples=4), Translator([bundle()])
+    assert (usual.ranks_by_risk, usual.with_options(beam_size=3).ranks_by_risk, beam.ranks_by_risk) == (
+        True,
+        False,
+        False,
+    )
     for one, other in zip(usual.translate(LINES, beam_size=3), beam.translate(LINES), strict=True):
         check_same(one, other)

@@ -18,15 +18,14 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from nmt.alignment.gold import gold_links
 from nmt.alignment.link_files import parse_pharaoh
 from nmt.alignment.links import Links, check_within
 from nmt.alignment.statistical.aligner import HMMAligner
-from nmt.data import sample
 from nmt.data.arrays import Lists, collect_lists
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.lines import any_compression, read_lines
-from nmt.data.locators import split_rows
 from nmt.errors import DataError
 from nmt.runtime.cache import expand_home
 from nmt.runtime.wording import counted
@@ -140,8 +139,7 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
             one beyond its sentences. The message names file and line.
     """
     if name == "gold":
-        split, rows = split_rows(corpus.name.removeprefix("sample:"))
-        return WordLinks(sample.links(split, source=source)[rows or slice(None)])
+        return WordLinks(links.possible for links in gold_links(corpus.name, source=source) or ())
     if name == "hmm":
         plain = corpus.untagged
         return WordLinks(_after_tags(HMMAligner.learn(plain).links(plain), corpus))

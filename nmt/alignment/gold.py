@@ -34,7 +34,7 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
     text, rows = split_rows(locator)
     if rows is not None:
         links = gold_links(text, source=source)
-        return None if links is None else links[rows]
+        return None if links is None else [link for block in rows(len(links)) for link in links[block]]
     name, _, split = locator.partition("/")
     if locator.startswith(_SAMPLE):
         return [GoldLinks(links, links) for links in sample.links(locator.removeprefix(_SAMPLE), source=source)]

@@ -29,7 +29,7 @@ _text = partial(option, panel="Text", default=THE_RECIPES)
 SourceCode = Annotated[str | None, _text("Source language, such as es.", "CODE", "--source")]
 TargetCode = Annotated[str | None, _text("Target language, such as gn.", "CODE", "--target")]
 TrainText = Annotated[str | None, _text("Training text: 'data/train.{es,gn}', a table, a corpus.", "TEXT", "--train")]
-ValidText = Annotated[str | None, _text("Validation text.", "TEXT", "--valid")]
+ValidText = Annotated[str | None, _text("Validation text; without any, a part of --train.", "TEXT", "--valid")]
 TestText = Annotated[str | None, _text("Text for `nmt evaluate`.", "TEXT", "--test")]
 
 
@@ -56,6 +56,8 @@ def train(
       nmt train mine.yaml --set training.epochs=5 --out runs/short
 
     Details:
+
+    Without validation text, 1,000 pairs of the training text (at most a tenth) are kept back for it, the same in every run.
 
     Without a recipe, or with `base: auto` in it, all settings that it leaves open follow from the text; the log and the recipe in
     the run folder say why.
@@ -87,7 +89,7 @@ def train(
             raise UsageError(f"There is no run folder {out} to resume.")
         recipe = str(out / RECIPE)
     path = recipes.find_recipe(recipe or "auto")
-    missing = [f"--{key}" for key in ("source", "target", "train", "valid") if text[key] is None]
+    missing = [f"--{key}" for key in ("source", "target", "train") if text[key] is None]
     if recipe is None and missing:
         raise UsageError(f"Give a recipe, or the text to train on: {', '.join(missing)} missing (`nmt train --help`).")
     if not missing and recipes.leaves_data_open(path):

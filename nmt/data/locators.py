@@ -4,12 +4,14 @@ The text is not changed.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from nmt.data import catalogue, sample
 from nmt.data.catalogue import fetching
-from nmt.data.columns import collect
+from nmt.data.columns import Column, collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.external import read_hub, read_mtdata, sacrebleu_files
 from nmt.data.formats import FORMATS, PAIR_FILES, read_units
@@ -18,7 +20,7 @@ from nmt.data.mixture import mix
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
 from nmt.data.tables import find_columns, in_batches, is_table, read_table, suffix_among
 from nmt.errors import DataError
-from nmt.recipe import DataConfig, HeldOutText
+from nmt.recipe import HELD_OUT, REST, DataConfig, HeldOutText
 from nmt.runtime.arguments import as_path, refuse_address
 from nmt.runtime.cache import expand_home
 from nmt.runtime.wording import counted
@@ -36,7 +38,7 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
             headers and keys of JSON name the languages, by code or English name (`de`, `deu`, `de_AT`, `German`), or are `source`
             and `target`, in any order. A `.tsv` without a header has the columns source and target. `[100:200]` at the end takes
             these pairs alone, counted from 0; `[:200]` and `[100:]` leave out one end. Of `hf:...[:200]` no other rows are
-            downloaded.
+            downloaded. `[held-out]` takes the pairs that are kept back for validation, `[rest]` all others.
         source: language code of the source side.
         target: language code of the target side.
         fetch: whether text may be downloaded. Without, the hub, mtdata and sacreBLEU are not asked at all.
@@ -48,9 +50,13 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
     locator = locator if isinstance(locator, str) else str(as_path(locator, "The corpus"))
     refuse_address(locator, ":SPLIT, such as :train")
     place, rows = split_rows(locator)
-    corpus = _load(place, source, target, fetch=fetch)
-    if rows is not None:
-        corpus = replace(corpus, source=corpus.source.part(rows), target=corpus.target.part(rows), name=locator)
+    if rows is None:
+        corpus = _load(place, source, target, fetch=fetch)
+    else:
+        corpus = load_corpus(place, source=source, target=target, fetch=fetch)
+        blocks = rows(len(corpus))
+        sides = [Column.concatenated(map(side.part, blocks)) for side in (corpus.source, corpus.target)]
+        corpus = replace(corpus, source=sides[0], target=sides[1], name=locator)
     if not len(corpus):
         lines = "line" if rows is None else f"line of {place}"
         raise DataError(f"The corpus {locator} is empty: it has no {lines}.")
@@ -79,13 +85,27 @@ def load_text(data: DataConfig, text: HeldOutText, *, fetch: bool = True) -> Par
     return parts[0] if isinstance(text, str) and not any(tags) else mix(parts, tags)
 
 
-def split_rows(locator: str) -> tuple[str, slice | None]:
-    """A locator without its rows `[start:stop]`, and the rows; None if it names none, or leaves them to the package datasets."""
+def split_rows(locator: str) -> tuple[str, Callable[[int], list[slice]] | None]:
+    """A locator without its rows, such as `[start:stop]`, and these rows, given how many there are.
+
+    They are None if it names none, or leaves them to the package datasets.
+    """
+    for name in (HELD_OUT, REST):
+        if locator.endswith(name):
+            return locator.removesuffix(name), partial(_held_out, rest=name == REST)
     match = re.fullmatch(r"(?!hf:)(.+)\[(\d*):(\d*)\]", locator)
     if match is None:
         return locator, None
     start, stop = (int(end) if end else None for end in match.groups()[1:])
-    return match[1], slice(start, stop)
+    return match[1], lambda _: [slice(start, stop)]
+
+
+def _held_out(pairs: int, *, rest: bool) -> list[slice]:
+    """1,000 rows, at most a tenth, in ten blocks that are spread over the text, which may be sorted; or the rest of the rows."""
+    count = min(1000, pairs // 10)
+    starts = [pairs * block // 10 for block in range(11)]
+    ends = [start + count * (block + 1) // 10 - count * block // 10 for block, start in enumerate(starts[:-1])]
+    return list(map(slice, ends, starts[1:]) if rest else map(slice, starts, ends))
 
 
 def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCorpus:

@@ -24,6 +24,8 @@ from nmt.recipe.choosing import Choice as Choice
 from nmt.recipe.choosing import SideProfile as SideProfile
 from nmt.recipe.choosing import TextProfile as TextProfile
 from nmt.recipe.choosing import choose_settings as choose_settings
+from nmt.recipe.data import HELD_OUT as HELD_OUT
+from nmt.recipe.data import REST as REST
 from nmt.recipe.data import CorpusConfig as CorpusConfig
 from nmt.recipe.data import DataConfig as DataConfig
 from nmt.recipe.data import Direction as Direction

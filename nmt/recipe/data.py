@@ -97,6 +97,8 @@ HeldOutText = Annotated[
     Annotated[str, Tag("locator")] | Annotated[tuple[_TextOfPair, ...], Tag("mixture")],
     _alternatives("corpus, from, to"),
 ]
+HELD_OUT, REST = "[held-out]", "[rest]"
+"""After a locator: the pairs that it keeps back for validation, and all others."""
 Direction = tuple[str, str]
 """The codes of a source and a target language."""
 
@@ -104,7 +106,8 @@ Direction = tuple[str, str]
 class DataConfig(Section):
     """The parallel text, as locators: `dir/train.{en,de}.gz`, a file with both sides (`.tsv .csv .jsonl .parquet`; `.tmx .xlf .po`
     with the extra `formats`), `hf:owner/name:split`, `multi30k/train`, `sample:train`, `sacrebleu:wmt14/en-de`,
-    `mtdata:Statmt-europarl-10-deu-eng` (extra `mtdata`). `[:10000]` at the end takes the first 10,000 pairs, `[10000:]` all others.
+    `mtdata:Statmt-europarl-10-deu-eng` (extra `mtdata`). `[:10000]` at the end takes the first 10,000 pairs, `[10000:]` all others;
+    `[held-out]` takes 1,000 pairs, at most a tenth, in ten blocks spread over the text, `[rest]` all others.
     """
 
     source: str
@@ -125,7 +128,8 @@ class DataConfig(Section):
     anew in every epoch. It teaches to copy names and numbers from little text (after Currey et al. 2017), if both languages write them
     alike."""
     valid: HeldOutText
-    """A corpus, or a list of locators and of sections such as `{corpus: LOCATOR, to: gn}`: the mean over the languages counts."""
+    """A corpus, or a list of locators and of sections such as `{corpus: LOCATOR, to: gn}`: the mean over the languages counts.
+    Default, if `train` is one corpus: 1,000 of its pairs, at most a tenth, which are then not trained on."""
     test: HeldOutText | None = None
     """Held-out text for `nmt evaluate`, of the same form; not used in training."""
     normalization: Normalization = "nfc"

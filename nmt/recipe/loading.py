@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from nmt.errors import UsageError
 from nmt.recipe.choosing import AUTO, Choice, Choose
-from nmt.recipe.data import DataConfig, FiltersConfig
+from nmt.recipe.data import HELD_OUT, REST, DataConfig, FiltersConfig
 from nmt.recipe.messages import describe_errors
 from nmt.recipe.schema import Recipe
 from nmt.recipe.section import SectionT
@@ -52,6 +52,7 @@ def load_recipe(
     if path.name == "recipe.yaml" and path.with_name("source.model").exists():  # in a model folder
         _complete(tree)
     _take_first_languages(tree.get("data"))
+    _keep_back_validation_text(tree.get("data"))
     if tree.get("chosen") == AUTO:
         if choose is None:
             raise UsageError(
@@ -134,6 +135,12 @@ def _take_first_languages(data: object) -> None:
         for key, name in (("source", "from"), ("target", "to")):
             if isinstance(data, dict) and isinstance(section, dict) and name in section:
                 data.setdefault(key, section[name])
+
+
+def _keep_back_validation_text(data: object) -> None:
+    """Validate on a part of the training text if no validation text is named, and train on the rest."""
+    if isinstance(data, dict) and data.get("valid") is None and isinstance(train := data.get("train"), str):
+        data.update(train=train + REST, valid=train + HELD_OUT)
 
 
 def leaves_data_open(path: Path) -> bool:

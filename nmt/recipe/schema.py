@@ -81,7 +81,7 @@ def recipe_schema() -> dict[str, Any]:
     schema["properties"]["chosen"] = {"anyOf": [{"const": AUTO}, chosen], "description": chosen.pop("description")}
     required = schema["$defs"]["DataConfig"]["required"]
     schema["$defs"]["DataConfig"]["required"] = [
-        key for key in required if key not in ("source", "target")
+        key for key in required if key not in ("source", "target", "valid")
     ]  # `from`, `to`
     schema["anyOf"] = [{"required": schema.pop("required")}, {"required": ["base"]}]
     return schema

@@ -18,7 +18,7 @@ from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import first_occurrences
 from nmt.data.locators import load_text
 from nmt.errors import DataError
-from nmt.recipe import DataConfig, Recipe
+from nmt.recipe import HELD_OUT, DataConfig, Recipe
 from nmt.runtime.wording import excerpt, perplexity
 from nmt.training.losses import Diverged
 from nmt.training.preparation import TrainingText
@@ -54,7 +54,12 @@ _IN_A_ROW = 3
 
 
 def text_warnings(data: DataConfig, text: TrainingText) -> Iterator[str]:
-    """What to know of the text of a new run: leaks, repetitions, other conventions."""
+    """What to know of the text of a new run: what is held out, leaks, repetitions, other conventions."""
+    if text.valid.name.endswith(HELD_OUT):
+        yield (
+            f"Kept back for validation: {len(text.valid):,} of the {len(text.train) + len(text.valid):,} pairs of "
+            f"{text.valid.name.removesuffix(HELD_OUT)}, the same in every run. --valid (data.valid) names another text."
+        )
     for warning in (overlap_warning(data, text), duplicates_warning(data, text.train)):
         if warning is not None:
             yield warning

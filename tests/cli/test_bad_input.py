@@ -121,7 +121,7 @@ TABLE = {
     # nmt train, nmt compare, and no command at all
     "trian": (2, "No such command 'trian'. Did you mean 'train'"),
     "--frobnicate": (2, "No such option"),
-    "train": (2, "Give a recipe, or the text to train on: --source, --target, --train, --valid missing"),
+    "train": (2, "Give a recipe, or the text to train on: --source, --target, --train missing"),
     "train nothing": (2, "There is no recipe 'nothing': give a YAML file, or a name of `nmt recipe list`."),
     "train quickstart --set 'model.attention={score: none, window: local-p}'": (2, "has nothing to act on"),
     "translate en-de --device abacus": (2, "There is no device 'abacus'"),

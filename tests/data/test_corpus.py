@@ -359,6 +359,20 @@ def test_a_corpus_is_two_sequences_of_which_rows_can_be_taken(place: str) -> Non
         corpus.source[len(corpus)]
 
 
+@pytest.mark.parametrize(("pairs", "kept_back"), [(30_000, 1000), (155, 15), (15, 1)])
+def test_pairs_that_are_kept_back_are_spread_over_the_text_and_the_rest_is_without_them(
+    pairs: int, kept_back: int
+) -> None:
+    _write("t.tsv", "".join(f"{number}\t{number}\n" for number in range(pairs)))
+    held_out, rest = ([int(source) for source, _ in _load(f"t.tsv[{part}]")] for part in ("held-out", "rest"))
+    assert len(held_out) == kept_back
+    assert sorted([*held_out, *rest]) == list(range(pairs))
+    assert rest == sorted(rest)
+    tenths = {10 * number // pairs for number in held_out}
+    assert len(tenths) == min(10, kept_back)
+    assert _load("t.tsv[:10][held-out]") == _load("t.tsv[9:10]")
+
+
 def test_the_fingerprint_is_that_of_the_text() -> None:
     def fingerprint(*pairs: tuple[str, str], name: str = "f.jsonl") -> str:
         _write(name, "".join(json.dumps({"en": source, "de": target}) + "\n" for source, target in pairs))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.errors import UsageError
 from nmt.recipe import changed_keys, dump_recipe, load_recipe, parse_recipe, parse_yaml, value_at
 from tests.recipe.minimal import MINIMAL
 
@@ -99,6 +100,18 @@ def test_a_recipe_says_only_what_differs_from_its_base(minimal: Path, tmp_path: 
     assert value_at(model, "attention.score") == {"kind": "additive", "size": 64, "coverage": True}
     assert value_at(model, "attention.window") == {"kind": "local-m", "half_width": 10, "ratio": 1.0}, "of another kind"
     assert "base" not in dump_recipe(recipe)
+
+
+def test_without_a_validation_text_a_part_of_the_one_training_text_is_kept_back(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text("name: small\ndata: {source: en, target: de, train: 'a.{en,de}'}\n")
+    recipe = load_recipe(path)
+    assert (recipe.data.train, recipe.data.valid) == ("a.{en,de}[rest]", "a.{en,de}[held-out]")
+    path.write_text(dump_recipe(recipe))
+    assert load_recipe(path) == recipe
+    path.write_text("name: small\ndata: {source: en, target: de, train: [a, b]}\n")
+    with pytest.raises(UsageError, match=r"'data\.valid' is missing"):
+        load_recipe(path)
 
 
 # --- many languages ---------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def test_the_schema_describes_every_key_for_editors() -> None:
     assert json.loads(json.dumps(schema)) == schema
     assert set(schema["properties"]) == {*Recipe.model_fields, "base"}
     assert schema["additionalProperties"] is False
-    assert schema["$defs"]["DataConfig"]["required"] == ["train", "valid"]  # corpora may say `from` and `to`
+    assert schema["$defs"]["DataConfig"]["required"] == ["train"]  # corpora may say `from` and `to`
     assert {"from", "to"} < schema["$defs"]["TextConfig"]["properties"].keys()
     assert "Papineni" not in schema["$defs"]["AdditiveScoreConfig"]["description"]
     assert "Bahdanau" in schema["$defs"]["AdditiveScoreConfig"]["description"]

@@ -1,5 +1,6 @@
 """`nmt train` without a recipe: settings follow from the text, are written with the run, and stay when it is resumed."""
 
+import json
 import re
 from pathlib import Path
 
@@ -32,6 +33,17 @@ def test_a_run_is_named_after_its_languages_and_says_what_was_chosen(run: Path) 
     assert "subwords.size" in keys
     assert not {"training.updates", "subwords.kind", "model.embedding"} & {*keys}
     assert any("tokens" in choice.reason for choice in recipe.chosen)
+
+
+def test_without_valid_a_part_of_the_training_text_is_kept_back(small: Path) -> None:
+    command = ["train", *TEXT[:6], *(word for word in SHORT if word != "--quiet"), "-o", "kept-back"]
+    ended = nmt(*command, cwd=small)
+    good(ended)
+    said = "Kept back for validation: 20 of the 200 pairs of train.{src,tgt}, the same in every run."
+    assert said in ended.stderr.decode()
+    good(nmt(*command, "--resume", "-q", cwd=small))
+    report = good(nmt("evaluate", "kept-back", "--split", "valid", "--json", "--bootstrap", "0", cwd=small))
+    assert json.loads(report)["sentences"] == 20
 
 
 def test_text_options_give_a_fixed_recipe_its_text(small: Path) -> None:
@@ -85,7 +97,7 @@ def test_a_model_to_start_from_gives_its_shapes_and_subwords(small: Path, run: P
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--source", "src", "--train", "train"], "Give a recipe, or the text to train on: --target, --valid missing"),
+        (["--source", "src", "--train", "train"], "Give a recipe, or the text to train on: --target missing"),
         (["--resume", "-o", "nowhere"], "There is no run folder nowhere to resume."),
     ],
 )

@@ -29,6 +29,10 @@ def test_the_shipped_recipes_are_found_by_path_and_name(tmp_path: Path, monkeypa
     assert find_recipe("quickstart") == find_recipe("quickstart.yaml") == find_recipe("recipes/quickstart.yaml")
 
 
+def test_nobody_teaches_the_quickstart_the_links_that_its_picture_shows() -> None:
+    assert load_recipe("quickstart").training.guided_alignment is None
+
+
 @pytest.mark.parametrize("name", sorted(shipped_recipes()))
 def test_every_recipe_parses_and_builds_its_model(name: str) -> None:
     path = shipped_recipes()[name]

@@ -29,7 +29,7 @@ from nmt.data.lines import any_compression, read_lines
 from nmt.errors import DataError
 from nmt.runtime.cache import expand_home
 from nmt.runtime.wording import counted
-from nmt.text.scripts import Split, split_characters, splitter, word_spans
+from nmt.text.scripts import Split, split_characters, split_spaces, splitter, word_spans
 from nmt.text.subwords import Subwords
 from nmt.text.words import words_read_as
 
@@ -76,7 +76,7 @@ class TokenLinks:
         corpus: EncodedCorpus,
         source: Subwords,
         target: Subwords,
-        splits: Sequence[Split] = (str.split, str.split),
+        splits: Sequence[Split] = (split_spaces, split_spaces),
     ) -> None:
         self.words, self.corpus, self.sides = words, corpus, tuple(zip((source, target), splits, strict=True))
 

@@ -237,7 +237,7 @@ def clean_corpus(
     pairs; copies=false: no pairs with two equal sides; max_word_length: most characters of a word; min_letters: least share of letters;
     scripts=true: most letters must be of the scripts of the language; language: its least probability by py3langid, which needs
     `pip install "attentional-nmt[langid]"` and gives short lines low probabilities: try 0.1 first. Words are what spaces
-    separate; in a recipe lengths are in subwords.
+    separate, or the characters of text that is written without spaces; in a recipe lengths are in subwords.
 
     Stdout has the number of pairs by rule, stderr up to three samples of each with their line numbers. No file is overwritten.
     """

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from nmt.data.arrays import Lists, collect_lists
 from nmt.data.batching import Rows
 from nmt.data.encoded import EncodedPairs
+from nmt.text.scripts import join_texts, splitter
 from nmt.text.subwords import Subwords
 
 _BLOCK = 10_000
@@ -26,7 +27,7 @@ _LINES = 200_000
 """Lines whose words are counted."""
 _NUMBERS = 1 / 3
 """The share of numbers among copied words."""
-_AROUND_WORDS = punctuation + "¡¿«»“”„‘’‚…–—"
+_AROUND_WORDS = punctuation + "¡¿«»“”„‘’‚…–—。、，！？：；「」『』（）《》"
 _Block = tuple[Lists, Lists]
 
 
@@ -46,13 +47,21 @@ class Part(NamedTuple):
 
 
 def join_pairs(
-    pairs: EncodedPairs, parts: Sequence[Part], *, share: float, most: int, seed: int, epoch: int
+    pairs: EncodedPairs,
+    parts: Sequence[Part],
+    subwords: tuple[Subwords, Subwords],
+    *,
+    share: float,
+    most: int,
+    seed: int,
+    epoch: int,
 ) -> tuple[EncodedPairs, list[Part]]:
     """Add random pairs of an epoch in one line, tags once: sentence concatenation (Nguyen et al. 2021; Kondo et al. 2021).
 
     Args:
         pairs: the corpus.
         parts: what the epoch shows of it.
+        subwords: of source and target.
         share: number of joined pairs per pair of the epoch.
         most: most tokens of a side of a joined pair; longer ones are left out.
         seed: with the epoch, says which pairs are joined.
@@ -79,8 +88,8 @@ def join_pairs(
                     zip(side[rows[0]], side[rows[1]], strict=True) for side in (pairs.source, pairs.target)
                 )
                 yield (
-                    _lists([np.concatenate((line, next_line[part.tag :])) for line, next_line in sources]),
-                    _lists([np.concatenate((line, next_line)) for line, next_line in targets]),
+                    _lists([_joined(subwords[0], line, next_line[part.tag :]) for line, next_line in sources]),
+                    _lists([_joined(subwords[1], line, next_line) for line, next_line in targets]),
                 )
 
     return _extended(pairs, parts, [len(first) for first, _ in picks], blocks())
@@ -89,9 +98,10 @@ def join_pairs(
 # --- copied words ------------------------------------------------------------------------------------------------
 
 
-def rare_words(lines: Iterable[str]) -> list[str]:
+def rare_words(lines: Sequence[str]) -> list[str]:
     """The words, not too long, that occur once or twice in the first lines, without punctuation around them, in the order of the text."""
-    words = Counter(word.strip(_AROUND_WORDS) for line in islice(lines, _LINES) for word in line.split())
+    split = splitter(lines)
+    words = Counter(word.strip(_AROUND_WORDS) for line in islice(lines, _LINES) for word in split(line))
     return [word for word, count in words.items() if count <= _MOST_OCCURRENCES and 0 < len(word) <= _LONGEST]
 
 
@@ -143,7 +153,9 @@ def add_copied_words(
                 for side, model, tag in zip((pairs.source, pairs.target), subwords, (part.tag, 0), strict=True):
                     lines = zip(side[rows], model.encode_batch(added, threads=1), is_before, strict=True)
                     extended = [
-                        np.concatenate((line[:tag], ids, line[tag:]) if before else (line, ids))
+                        np.concatenate((line[:tag], _joined(model, ids, line[tag:])))
+                        if before
+                        else _joined(model, line, ids)
                         for line, ids, before in lines
                     ]
                     sides.append(_lists(extended))
@@ -163,7 +175,7 @@ def _draw_words(generator: np.random.Generator, words: Sequence[str]) -> str:
             grouped = f"{value:,}"
             forms = [f"{value}", f"{value}", grouped, grouped.replace(",", "."), f"{value % 100}%"]
             drawn.append(str(generator.choice(forms)))
-    return " ".join(drawn)
+    return join_texts(drawn)
 
 
 # --- both --------------------------------------------------------------------------------------------------------
@@ -180,6 +192,11 @@ def _extended(
     return together, [
         part._replace(rows=np.concatenate((part.rows, added))) for part, added in zip(parts, rows, strict=True)
     ]
+
+
+def _joined(subwords: Subwords, first: Sequence[int], second: Sequence[int]) -> npt.NDArray[np.integer]:
+    """The ids of two texts in one line."""
+    return np.concatenate((first, subwords.continuation(first, second)))
 
 
 def _lists(arrays: Sequence[npt.NDArray[np.integer]]) -> Lists:

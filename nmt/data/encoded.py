@@ -33,7 +33,7 @@ from nmt.runtime.json_files import parse_json
 from nmt.runtime.pool import Pool
 from nmt.text.subwords import Subwords
 
-VERSION = 4
+VERSION = 5
 """Increase it when the content of cached files or its meaning changes."""
 BATCH = 8_192
 """Lines that a process encodes at a time."""

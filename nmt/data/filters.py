@@ -15,6 +15,7 @@ from nmt.data.corpus import ParallelCorpus
 from nmt.data.rules import TextRule, text_rules
 from nmt.recipe import FiltersConfig
 from nmt.runtime.wording import counted
+from nmt.text.scripts import splitter
 
 RULES = ("empty", "too_long", "ratio", "duplicate", "copy", "long_word", "letters", "script", "language")
 """The rules in the order in which they apply."""
@@ -141,7 +142,7 @@ def keep(
 
 
 def clean(corpus: ParallelCorpus, filters: FiltersConfig) -> Iterator[tuple[list[tuple[str, str]], FilterReport]]:
-    """Filter a corpus without subwords: lengths are in words, which are what spaces separate.
+    """Filter a corpus without subwords: lengths are in words, which are the characters of a side that is written without spaces.
 
     Yields:
         For each batch of lines, the pairs to keep, and a report with samples of the others.
@@ -150,11 +151,12 @@ def clean(corpus: ParallelCorpus, filters: FiltersConfig) -> Iterator[tuple[list
         UsageError: a rule does not know one of the languages, or needs a package that is not installed.
     """
     rules = text_rules(filters, corpus.languages)
+    splits = [splitter(side) for side in (corpus.source, corpus.target)]
     first = None if filters.duplicates else first_occurrences(corpus.pairs(), len(corpus))
     batches = zip(corpus.source.batches(BATCH), corpus.target.batches(BATCH), strict=True)
     for start, texts in zip(range(0, len(corpus), BATCH), batches, strict=True):
         pairs = list(zip(*texts, strict=True))
-        lengths = [np.array([len(text.split()) for text in side]) for side in texts]
+        lengths = [np.array([len(split(text)) for text in side]) for split, side in zip(splits, texts, strict=True)]
         seen = None if first is None else first[start : start + len(pairs)]
         mask, report = keep(lengths[0], lengths[1], filters, first=seen, pairs=pairs, rules=rules, start=start)
         yield [pairs[row] for row in np.flatnonzero(mask)], replace(report, unit="word")

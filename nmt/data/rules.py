@@ -15,6 +15,7 @@ import regex
 from nmt.errors import UsageError
 from nmt.recipe import FiltersConfig
 from nmt.text.languages import base_language, find_language
+from nmt.text.scripts import split_characters
 
 _SEVERAL_SCRIPTS = {**dict.fromkeys("az bs sh sr tk tt uz".split(), ("Latn", "Cyrl")), "ku": ("Latn", "Arab")}
 """The scripts of languages that are written in more than one."""
@@ -34,13 +35,13 @@ class NoCopies:
 
 @dataclass(frozen=True)
 class MaxWordLength:
-    """Removes pairs with a word of more characters than `limit`; words are what spaces separate."""
+    """Removes pairs with a word of more characters than `limit`; a character of a script without spaces is a word by itself."""
 
     name: ClassVar[str] = "long_word"
     limit: int
 
     def removes(self, source: str, target: str) -> bool:
-        return any(len(word) > self.limit for side in (source, target) for word in side.split())
+        return any(len(word) > self.limit for side in (source, target) for word in split_characters(side))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -11,12 +11,10 @@ from torch import Tensor
 
 from nmt.alignment.translation import TranslationHypothesis
 from nmt.search.hypothesis import Penalties, no_alignment
-from nmt.text.scripts import UNSPACED
+from nmt.text.scripts import UNSPACED, join_texts
 
-_MAX_CHARACTERS_PER_SPACE = 8
-"""Text with at least one space per this many characters counts as written with spaces, whatever its script."""
 _BREAKS = (
-    re.compile(r"(?<=[.!?;:])\s+|(?<=[。！？；])\s*"),
+    re.compile(r"(?<=[.!?;:…؟۔।॥])\s+|(?<=[。！？；។။།])\s*"),
     re.compile(r"\s+"),
     re.compile(f"(?<=[{UNSPACED}])(?=[{UNSPACED}])"),
 )
@@ -52,14 +50,6 @@ def _halves(text: str) -> tuple[str, str]:
             if text[:start].strip() and text[end:].strip():
                 return text[:start], text[end:]
     return text[:middle], text[middle:]
-
-
-def join_texts(parts: Iterable[str]) -> str:
-    """Join texts with spaces, or without if their script has none and they are not tokenized either."""
-    texts = [part for part in parts if part]
-    joined = "".join(texts)
-    has_spaces = joined.count(" ") * _MAX_CHARACTERS_PER_SPACE >= len(joined)
-    return " ".join(texts) if has_spaces or not re.search(f"[{UNSPACED}]", joined) else joined
 
 
 # --- translations ---------------------------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ class FiltersConfig(Section):
     copies: bool = True
     """Whether to keep pairs whose two sides are equal but for spaces."""
     max_word_length: Size | None = None
-    """Most characters of a word, which is what spaces separate; 40 removes most addresses and lines without spaces. null keeps all."""
+    """Most characters of a word, which is what spaces separate; in Chinese, Japanese, Thai and the like every character is a word. 40
+    removes most addresses. null keeps all."""
     min_letters: Share | None = None
     """Least share of letters in the characters of a side, spaces not counted, such as 0.5; null keeps all."""
     scripts: bool = False
@@ -208,7 +209,7 @@ class SubwordsConfig(Section):
 
     kind: Literal["unigram", "bpe", "char", "word"] = "unigram"
     size: Annotated[int, Field(ge=8)] = 8000
-    """Size of the vocabulary (of each side, unless joint) in tokens, special ones included."""
+    """Most tokens of the vocabulary (of each side, unless joint), special ones included; a short text has fewer."""
     joint: bool = True
     """One model for both languages; needed to tie all embeddings."""
     byte_fallback: bool = True

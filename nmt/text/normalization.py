@@ -80,4 +80,4 @@ class Normalizer:
             line = unicodedata.normalize(self._unicode_form, _NEEDLESS_JOINERS.sub("", line))
             line = _SPACES.sub(" ", line)
         normal: str = _REPEATED.sub(" ", _SURROGATES.sub("\ufffd", line))
-        return normal.strip()
+        return normal.strip(" ")

@@ -26,13 +26,14 @@ from nmt.errors import DataError
 from nmt.runtime.arguments import as_path
 from nmt.runtime.files import replacing
 from nmt.text.regularization import MARK, Sampler, Vocabulary
-from nmt.text.scripts import is_unspaced
+from nmt.text.scripts import is_unspaced, join_texts
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 Kind = Literal["unigram", "bpe", "char", "word"]
 
 _MARK, _STAND_IN = MARK, "\U0010ffff"
 _SPECIAL = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}
+_NAMES = ("<pad>", "<unk>", "<s>", "</s>")
 TRAINING_LINES = 2_000_000
 _LONGEST_LINE = 2**30  # bytes; SentencePiece's own default silently drops lines beyond 4,192
 _LARGEST = 2**28  # bytes of a model file; a token takes less than a hundred
@@ -40,10 +41,16 @@ _THREADS = 16  # fixed, because it affects the model: sums are taken per thread,
 
 
 class Subwords:
-    """A SentencePiece model, made by `train`, `load` or `from_bytes`."""
+    """A SentencePiece model, made by `train`, `load` or `from_bytes`. Its ids are ours, whichever it was trained with."""
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
         self._processor: Any = processor
+        special = [getattr(self._processor, key)() for key in _SPECIAL]  # -1 for a token that it lacks
+        size = self._processor.get_piece_size()
+        self._pieces = [*special, *(piece for piece in range(size) if piece not in special)]
+        """The id that SentencePiece has for each of ours."""
+        self._has_our_ids = self._pieces == list(range(size))
+        self._ids = {piece: index for index, piece in enumerate(self._pieces)}
         self._bytes = [self._bytes_of(index) for index in range(len(self))]
         normalized: str = self._processor.normalize("a")
         self._has_prefix, self._has_suffix = normalized.startswith(_MARK), normalized.endswith(_MARK)
@@ -59,13 +66,13 @@ class Subwords:
         seed: int = 1,
         tags: Sequence[str] = (),
     ) -> "Subwords":
-        """Train a model of `size` tokens, special ones included. The same lines and seed give the same bytes.
+        """Train a model of at most `size` tokens, special ones included. The same lines and seed give the same bytes.
 
         Of more than two million lines, a random sample of two million is used, drawn with `seed`. Each of `tags`, such as
         `<BT>`, is one token wherever it follows a space or begins a line.
 
         Raises:
-            DataError: there is no text, or it does not allow this vocabulary size; the message says which size it allows.
+            DataError: there is no text, or it needs a larger vocabulary; the message says how large.
         """
         sample = (_escape(line) for line in _sample(lines, TRAINING_LINES, seed))
         symbols = {"user_defined_symbols": [f"{_MARK}{tag}" for tag in tags]} if tags else {}
@@ -77,6 +84,7 @@ class Subwords:
                 model_writer=model,
                 model_type=kind,
                 vocab_size=size,
+                hard_vocab_limit=False,  # a short text has fewer
                 byte_fallback=byte_fallback,
                 character_coverage=0.9995 if byte_fallback else 1.0,
                 normalization_rule_name="identity",
@@ -95,7 +103,7 @@ class Subwords:
 
     @classmethod
     def load(cls, path: str | Path) -> "Subwords":
-        """Read a SentencePiece file. Raises DataError if it is missing, not a model, or has other special ids."""
+        """Read a SentencePiece file. Raises DataError if it is missing or not a model."""
         path = as_path(path, "The SentencePiece model")
         try:
             if path.stat().st_size > _LARGEST:
@@ -112,20 +120,15 @@ class Subwords:
             if not serialized:
                 raise RuntimeError("empty")
             processor.LoadFromSerializedProto(serialized)
-            model = cls(processor)
+            return cls(processor)
         except (RuntimeError, ValueError):  # ValueError: a token is not UTF-8, or a byte token has no byte
             raise DataError(f"{name} is not a SentencePiece model: train one with `spm_train`.") from None
-        special = {key: getattr(processor, key)() for key in _SPECIAL}
-        if special != _SPECIAL:
-            expected, actual = (" ".join(f"{key}={value}" for key, value in ids.items()) for ids in (_SPECIAL, special))
-            raise DataError(f"{name} has {actual}, but {expected} is needed: train it with these options.")
-        return model
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         return type(self).from_bytes, (self.serialized,)
 
     def __len__(self) -> int:
-        return int(self._processor.get_piece_size())
+        return len(self._pieces)
 
     @property
     def serialized(self) -> bytes:
@@ -162,6 +165,8 @@ class Subwords:
                     where = f"character {match.start() + 1} is a lone surrogate"
                     raise DataError(f"The text {text!r} is not valid Unicode: {where}.") from None
             raise
+        if not self._has_our_ids:
+            batch = [[self._ids[piece] for piece in pieces] for pieces in batch]
         return [self._split_unknown(text, ids) if UNK in ids else ids for text, ids in zip(escaped, batch, strict=True)]
 
     def _split_unknown(self, text: str, ids: list[int]) -> list[int]:
@@ -181,18 +186,19 @@ class Subwords:
             alpha: inverse temperature of unigram sampling, or dropout rate of BPE merges.
             seed: the same arguments give the same ids, in any process.
         """
-        generator, sampler = random.Random(seed), Sampler(self._vocabulary(), alpha)
+        generator, sampler = random.Random(seed), Sampler(self._vocabulary, alpha)
         return (sampler.draw(self._processor.normalize(_escape(text)), generator) for text in texts)
 
+    @cached_property
     def _vocabulary(self) -> Vocabulary:
         """The tokens that text can be segmented into."""
-        processor, ids = self._processor, range(len(self))
+        processor, ids = self._processor, {piece: index for piece, index in self._ids.items() if piece >= 0}
         special = (processor.is_control, processor.is_unknown, processor.is_byte, processor.is_unused)
-        ordinary = [index for index in ids if not any(is_special(index) for is_special in special)]
-        tokens = {processor.id_to_piece(index): (index, processor.get_score(index)) for index in ordinary}
+        ordinary = [piece for piece in ids if not any(is_special(piece) for is_special in special)]
+        tokens = {processor.id_to_piece(piece): (ids[piece], processor.get_score(piece)) for piece in ordinary}
         # Symbols that are never split have score +0; log-probabilities are negative, and the first merge of BPE has -0.
         whole = {token for token, (_, score) in tokens.items() if score == 0 and math.copysign(1, score) > 0}
-        return Vocabulary(tokens, UNK, [index for index in ids if processor.is_byte(index)], whole)
+        return Vocabulary(tokens, UNK, [index for piece, index in ids.items() if processor.is_byte(piece)], whole)
 
     def decode(self, ids: Sequence[int], *, unknown: Sequence[str | None] | None = None) -> str:
         """The text of token ids. Control ids add nothing; bytes that are not UTF-8 become U+FFFD.
@@ -220,7 +226,11 @@ class Subwords:
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """The tokens as SentencePiece spells them: `▁` begins a word, `<0xE2>` is a byte."""
-        return [self._processor.id_to_piece(index) for index in ids]
+        return [self._token(index) for index in ids]
+
+    def _token(self, index: int) -> str:
+        piece = self._pieces[index]
+        return str(self._processor.id_to_piece(piece)) if piece >= 0 else _NAMES[index]
 
     @cached_property
     def is_spaced(self) -> bool:
@@ -231,6 +241,14 @@ class Subwords:
         tokens = [token for token in self.tokens(range(len(self))) if sum(map(is_unspaced, token)) > 1]
         return 2 * sum(token.startswith(_MARK) for token in tokens) > len(tokens)
 
+    def continuation(self, first: Sequence[int], second: Sequence[int]) -> Sequence[int]:
+        """The ids of a text after another in one line: without its word mark where `join_texts` writes no space between them."""
+        ends, token = [self.decode(first[-8:]), self.decode(second[:8])], "".join(self.tokens(second[:1]))
+        if not (all(ends) and token.startswith(_MARK)) or join_texts(ends) != "".join(ends):
+            return second
+        rest = token.removeprefix(_MARK)
+        return [*self._vocabulary.spell([rest] if rest in self._vocabulary.tokens else rest), *second[1:]]
+
     def unknown_characters(self, text: str) -> set[str]:
         """The characters of a text that no token has: the training text had them rarely or never."""
         unknown = set(text) - self._alphabet
@@ -240,13 +258,13 @@ class Subwords:
     @cached_property
     def _alphabet(self) -> frozenset[str]:
         """The characters of all tokens, and the space."""
-        return frozenset(" ".join(self._vocabulary().tokens))
+        return frozenset(" ".join(self._vocabulary.tokens))
 
     def word_of(self, ids: Sequence[int]) -> list[int]:
-        """For each id, the index of its word in `decode(ids).split()`, where control characters count as spaces.
+        """For each id, the index of its word in `split_spaces(clean(decode(ids)))`: a no-break space ends no word.
 
         * A token without a visible character (a lone word mark) belongs to the next word, or to the last one.
-        * A token that spans several words, possible with spaces other than U+0020, belongs to the first of them.
+        * A token that spans several words, possible with tabs and control characters, belongs to the first of them.
         """
         words: list[int] = []
         latest = -1  # the latest word that has begun
@@ -254,8 +272,8 @@ class Subwords:
         for characters in self.characters(ids):
             first = None
             for character in characters:
-                # White space and control characters separate words.
-                visible = not (character.isspace() or character == _MARK or unicodedata.category(character) == "Cc")
+                # Spaces, line ends and control characters separate words.
+                visible = character not in (" ", _MARK) and unicodedata.category(character) not in ("Cc", "Zl", "Zp")
                 if visible and not inside:
                     latest += 1
                 if visible and first is None:
@@ -283,12 +301,12 @@ class Subwords:
 
     def _bytes_of(self, index: int) -> bytes:
         """The UTF-8 bytes that an id adds to the text. Raises ValueError if its token is not UTF-8, or names no byte."""
-        token: str = self._processor.id_to_piece(index)
-        if self._processor.is_control(index):
+        token, piece = self._token(index), self._pieces[index]
+        if piece < 0 or self._processor.is_control(piece):
             return b""
-        if self._processor.is_unknown(index):
-            return str(self._processor.decode([index])).encode()
-        if self._processor.is_byte(index):
+        if self._processor.is_unknown(piece):
+            return str(self._processor.decode([piece])).encode()
+        if self._processor.is_byte(piece):
             return bytes([int(token[3:5], 16)])
         return token.replace(_MARK, " ").encode()
 
@@ -316,8 +334,6 @@ def _width(character: str) -> int:
 
 def _training_message(message: str, kind: str, size: int, byte_fallback: bool) -> str:
     """Translate an assertion of SentencePiece into an error message about the recipe."""
-    if largest := re.search(r"too high \(\d+\).*<= (\d+)", message):
-        return f"subwords.size {size} is larger than the training text allows: set it to at most {largest[1]}."
     if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return f"subwords.size {size} has no room for every character of the text: set it to at least {smallest[1]}" + (
             ", or set subwords.byte_fallback: true." if not byte_fallback else "."

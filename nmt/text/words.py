@@ -7,7 +7,7 @@ from typing import get_args
 
 from nmt.recipe import Normalization
 from nmt.text.normalization import Normalizer
-from nmt.text.scripts import Split, lacks_spaces
+from nmt.text.scripts import Split, lacks_spaces, split_spaces
 from nmt.text.subwords import Subwords
 
 WordsOfTokens = tuple[tuple[str, ...], list[int]]
@@ -27,7 +27,7 @@ def words_of(subwords: Subwords, ids: Sequence[int], text: str) -> WordsOfTokens
     """
     if has_tokens_as_words(subwords, text):
         return _tokens_as_words(subwords, ids)
-    decoded, original = clean(subwords.decode(ids)).split(), clean(text).split(" ")
+    decoded, original = split_spaces(clean(subwords.decode(ids))), split_spaces(clean(text))
     if not decoded:
         return (), [-1] * len(ids)
     owners = words_read_as(len(decoded), original)
@@ -36,7 +36,7 @@ def words_of(subwords: Subwords, ids: Sequence[int], text: str) -> WordsOfTokens
     return tuple(original), [owners[word] for word in subwords.word_of(ids)]
 
 
-def words_read_as(count: int, words: Sequence[str], split: Split = str.split) -> list[int] | None:
+def words_read_as(count: int, words: Sequence[str], split: Split = split_spaces) -> list[int] | None:
     """The word that each of `count` words comes from once a model has normalized the text; None if it cannot have read these."""
     for form in get_args(Normalization):
         normalizer = Normalizer(form)

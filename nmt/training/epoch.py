@@ -95,7 +95,7 @@ def plan_epoch(
         if data.copying:
             pairs, parts = add_copied_words(pairs, parts, words, (source, target), share=data.copying, **drawing)
         if data.concatenation:
-            pairs, parts = join_pairs(pairs, parts, share=data.concatenation, **drawing)
+            pairs, parts = join_pairs(pairs, parts, (source, target), share=data.concatenation, **drawing)
         rows = np.concatenate([part.rows for part in parts])
     lengths = (pairs.source_lengths, pairs.target_lengths)
     shuffled = 0 if training.shuffle == "once" else number

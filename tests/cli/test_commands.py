@@ -39,14 +39,14 @@ def test_training_leaves_a_model_a_record_and_a_picture(trained: tuple[Path, Fin
     assert "1 longer than 100 tokens" in report
 
 
-def test_a_vocabulary_that_is_too_large_and_a_run_folder_that_exists_are_refused(model: Path, corpus: Path) -> None:
+def test_a_vocabulary_that_is_too_small_and_a_run_folder_that_exists_are_refused(model: Path, corpus: Path) -> None:
     files = [path for path in model.iterdir() if path.name != LOCK]
     recipe, before = write_recipe(corpus), {path: path.stat().st_mtime_ns for path in files}
     message = bad(nmt("train", recipe, "--out", model), 2)
     assert message == f"{model} exists already: go on with --resume, or choose another folder with --out."
     assert {path: path.stat().st_mtime_ns for path in files} == before
-    ended = nmt("train", recipe, "--set", "subwords.size=500", "--out", corpus / "run")
-    assert "subwords.size 500 is larger than the training text allows: set it to at most" in bad(ended, 1)
+    ended = nmt("train", recipe, "--set", "subwords.size=8", "--out", corpus / "run")
+    assert "subwords.size 8 has no room" in bad(ended, 1)
 
 
 def test_the_effective_recipe_is_printed_and_reads_back(corpus: Path, tmp_path: Path) -> None:

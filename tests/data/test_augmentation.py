@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ PAIRS = EncodedPairs(Lists.of(SOURCES, np.uint16), Lists.of(TARGETS, np.uint16))
 def joined(share: float = 1.0, most: int = 100, epoch: int = 0, tag: int = 0) -> list[tuple[list[int], list[int]]]:
     """The pairs of an epoch, then the joined ones."""
     parts = [Part(np.arange(4, dtype=np.int32), tag), Part(np.array([4], np.int32), 0)]
-    pairs, extended = join_pairs(PAIRS, parts, share=share, most=most, seed=1, epoch=epoch)
+    pairs, extended = join_pairs(PAIRS, parts, (SUBWORDS, SUBWORDS), share=share, most=most, seed=1, epoch=epoch)
     assert [part.tag for part in extended] == [tag, 0]
     assert [part.rows[: len(old.rows)].tolist() for part, old in zip(extended, parts, strict=True)] == [
         [0, 1, 2, 3],
@@ -80,6 +81,26 @@ def test_words_that_occur_once_or_twice_are_rare() -> None:
     assert words == ["A", "cat", "Dog", "and", "12", "sat"]
 
 
+def test_text_without_spaces_gets_no_lines_as_words_and_no_spaces() -> None:
+    source, target = (
+        ["我们去学校。", "他们去北京。", "他们喝茶。"],
+        ["私は学校へ行く。", "彼は北京へ行く。", "お茶を飲む。"],
+    )
+    words = rare_words(source)
+    assert sorted(words) == sorted("我去学校他北京喝茶")
+    model = Subwords.train([*source, *target] * 9, kind="bpe", size=330, byte_fallback=True)
+    pairs = EncodedPairs(*(Lists.of(model.encode_batch(side), np.uint16) for side in (source, target)))
+    parts = [Part(np.arange(3, dtype=np.int32), 0)]
+    drawing: dict[str, Any] = {"share": 1.0, "most": 100, "seed": 1, "epoch": 0}
+    pairs, parts = add_copied_words(pairs, parts, words, (model, model), **drawing)
+    pairs, [part] = join_pairs(pairs, parts, (model, model), **drawing)
+    for pair in pairs[part.rows]:
+        for ids, lines in zip(pair, (source, target), strict=True):
+            text = model.decode(ids)
+            assert any(line in text for line in lines)
+            assert not re.search("[^0-9] | [^0-9]", text.replace("%", "0"))
+
+
 def test_the_same_words_are_on_both_sides_and_after_the_tag() -> None:
     shown = copied()
     assert len(shown) == len(TEXT)
@@ -108,7 +129,7 @@ def test_long_pairs_get_no_words() -> None:
 def test_copied_pairs_can_be_joined() -> None:
     part = Part(np.arange(len(TEXT), dtype=np.int32), 1)
     pairs, parts = add_copied_words(TAGGED, [part], WORDS, (SUBWORDS, SUBWORDS), share=0.5, most=1000, seed=1, epoch=0)
-    pairs, [part] = join_pairs(pairs, parts, share=1, most=1000, seed=1, epoch=0)
+    pairs, [part] = join_pairs(pairs, parts, (SUBWORDS, SUBWORDS), share=1, most=1000, seed=1, epoch=0)
     assert len(part.rows) == 2 * len(TEXT)
     joined_lines = [SUBWORDS.decode(source) for source, _ in pairs[part.rows[len(TEXT) :]]]
     assert all(line.count("<2b>") == 1 for line in joined_lines)

@@ -92,6 +92,19 @@ def test_cleaning_reports_every_rule_with_samples(tmp_path: Path, monkeypatch: p
     )
 
 
+def test_text_without_spaces_is_counted_in_characters(tmp_path: Path) -> None:
+    """Thai, whose marks belong to their characters; an address within it is a word."""
+    text = [
+        ("one two three four five six", "หมาสีดำวิ่งเร็ว"),
+        ("a", "แมวนอน"),
+        ("b", "ดูhttps://example.org/นะ"),
+        ("see it " * 5, "ดู" * 40),
+    ]
+    [(pairs, report)] = clean(_corpus(tmp_path, text), FiltersConfig(max_length=20, max_ratio=5.5, max_word_length=12))
+    assert pairs == [text[0]]
+    assert report.removed == {"too_long": 1, "ratio": 1, "long_word": 1}
+
+
 class Never:
     """A rule that no pair may reach."""
 

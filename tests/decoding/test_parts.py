@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmt.alignment.translation import TranslationHypothesis
-from nmt.decoding.parts import join, join_texts, split_text
+from nmt.decoding.parts import join, split_text
 from nmt.search.hypothesis import NEG_INF, Penalties
 
 
@@ -72,24 +72,5 @@ def test_parts_end_where_sentences_or_words_end() -> None:
         "これ は 文 です 。",
         "それ も 文 です 。",
     ]
+    assert split_text("យើងនៅទីនេះ។យើងទៅផ្ទះ។", lambda part: len(part) <= 13) == ["យើងនៅទីនេះ។", "យើងទៅផ្ទះ។"]
     assert split_text("東京大阪京都Photography", lambda part: len(part) <= 16) == ["東京大阪京", "都Photography"]
-
-
-@pytest.mark.parametrize(
-    ("parts", "text"),
-    [
-        (["A first.", "", "A second."], "A first. A second."),
-        (["これは文です。", "それも文です。"], "これは文です。それも文です。"),
-        (["他说：", "“NASA很大”", "对"], "他说：“NASA很大”对"),
-        (["Hallo", "Welt"], "Hallo Welt"),
-        (["长城很", "长"], "长城很长"),
-        (["ภาษาไทย", "สวยมาก"], "ภาษาไทยสวยมาก"),
-        (["これ は 文 です 。", "それ も 文 です 。"], "これ は 文 です 。 それ も 文 です 。"),
-        (["한국어 문장", "하나 더"], "한국어 문장 하나 더"),
-        (["He lives in 東京", "and works there."], "He lives in 東京 and works there."),
-        (["これは文です。", "NASAは大きい。"], "これは文です。NASAは大きい。"),
-        ([], ""),
-    ],
-)
-def test_parts_are_joined_by_a_space_where_their_script_has_one(parts: list[str], text: str) -> None:
-    assert join_texts(parts) == text

@@ -1,6 +1,8 @@
 """Which text is written without spaces."""
 
-from nmt.text.scripts import lacks_spaces, split_characters, splitter, word_spans
+import pytest
+
+from nmt.text.scripts import join_texts, lacks_spaces, split_characters, splitter, word_spans
 
 RAW = """ねこがにわにいます。|はい。|Tom Smithさんはどこにいますか。|这是一本书。|แมวอยู่ในสวน หมาอยู่ในบ้านหลังใหญ่ของฉัน|ແມວຢູ່ໃນສວນ|ឆ្មានៅក្នុងសួន
 ကြောင်ကခြံထဲမှာရှိတယ်|བྱི་ལ་ཚལ་ཁང་ལ་ཡོད།""".replace("\n", "|").split("|")
@@ -27,3 +29,29 @@ def test_parts_of_a_line_cover_its_words() -> None:
     parts = [" ", "ねこ", "が", "", " To", "m", "時", "。"]  # an empty part: the rest of a character's bytes
     assert split_characters("".join(parts)) == ["ね", "こ", "が", "Tom", "時", "。"]
     assert word_spans(parts) == [(0, 0), (0, 2), (2, 3), (2, 3), (3, 4), (3, 4), (4, 5), (5, 6)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (["A first.", "", "A second."], "A first. A second."),
+        (["これは文です。", "それも文です。"], "これは文です。それも文です。"),
+        (["他说：", "“NASA很大”", "对"], "他说：“NASA很大”对"),
+        (["他说：“对。”", "“不对。”"], "他说：“对。”“不对。”"),
+        (["我喜欢 New York 和 LA。", "你呢？"], "我喜欢 New York 和 LA。你呢？"),
+        (["我用iPhone", "Apple的"], "我用iPhone Apple的"),
+        (["Hallo", "Welt"], "Hallo Welt"),
+        (["长城很", "长"], "长城很长"),
+        (["หมาวิ่ง", "แมวนอน"], "หมาวิ่ง แมวนอน"),
+        (["ໝາແລ່ນ", "ແມວນອນ"], "ໝາແລ່ນ ແມວນອນ"),
+        (["ឆ្កែរត់។", "ឆ្មាដេក។"], "ឆ្កែរត់។ ឆ្មាដេក។"),
+        (["ခွေးပြေးသည်။", "ကြောင်အိပ်သည်။"], "ခွေးပြေးသည်။ ကြောင်အိပ်သည်။"),
+        (["これ は 文 です 。", "それ も 文 です 。"], "これ は 文 です 。 それ も 文 です 。"),
+        (["한국어 문장", "하나 더"], "한국어 문장 하나 더"),
+        (["He lives in 東京", "and works there."], "He lives in 東京 and works there."),
+        (["これは文です。", "NASAは大きい。"], "これは文です。NASAは大きい。"),
+        ([], ""),
+    ],
+)
+def test_sentences_are_joined_by_a_space_where_their_script_has_one(parts: list[str], text: str) -> None:
+    assert join_texts(parts) == text

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import DataError
+from nmt.text.scripts import split_spaces
 from nmt.text.subwords import BOS, EOS, PAD, UNK, Kind, Subwords
 from nmt.text.words import clean
 
@@ -59,14 +60,14 @@ def test_every_text_comes_back_and_its_tokens_are_assigned_to_words_in_order(
         words = model.word_of(ids)
         assert len(words) == len(ids)
         assert words == sorted(words)
-        assert sorted(set(words)) == list(range(max(len(clean(text).split()), 1 if ids else 0)))
+        assert sorted(set(words)) == list(range(max(len(split_spaces(clean(text))), 1 if ids else 0)))
 
 
 @given(ids=st.lists(st.integers(0, 279), max_size=30))
 @settings(max_examples=100)
 def test_any_ids_a_model_may_produce_have_words(models: dict[str, Subwords], ids: list[int]) -> None:
     for model in models.values():
-        words, count = model.word_of(ids), len(clean(model.decode(ids)).split())
+        words, count = model.word_of(ids), len(split_spaces(clean(model.decode(ids))))
         assert words == sorted(words)
         assert all(0 <= word < max(count, 1) for word in words)
 
@@ -124,16 +125,21 @@ def test_long_and_odd_lines_neither_break_training_nor_vanish() -> None:
 @pytest.mark.parametrize(
     ("kind", "byte_fallback", "size"),
     [
-        *((kind, True, 90_000) for kind in ("unigram", "bpe", "word")),
         *(("unigram", True, 8), ("unigram", False, 8), ("bpe", True, 270), ("char", False, 3), ("word", True, 250)),
     ],
 )
-def test_an_impossible_size_names_the_nearest_possible_one(kind: Kind, byte_fallback: bool, size: int) -> None:
-    problem = "is larger .* at most" if size > 1000 else "has no room .* at least"
-    with pytest.raises(DataError, match=rf"subwords.size \d+ {problem} (\d+)") as caught:
+def test_a_size_that_is_too_small_names_the_least_possible_one(kind: Kind, byte_fallback: bool, size: int) -> None:
+    with pytest.raises(DataError, match=r"subwords.size \d+ has no room .* at least (\d+)") as caught:
         Subwords.train(LINES, kind=kind, size=size, byte_fallback=byte_fallback)
-    possible = int(re.search(r"at (?:most|least) (\d+)", str(caught.value))[1])  # type: ignore[index]
+    possible = int(re.search(r"at least (\d+)", str(caught.value))[1])  # type: ignore[index]
     assert len(Subwords.train(LINES, kind=kind, size=possible, byte_fallback=byte_fallback)) == possible
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "char", "word"])
+def test_a_short_text_has_fewer_tokens_than_it_may_have(kind: Kind) -> None:
+    model = Subwords.train(LINES, kind=kind, size=90_000, byte_fallback=True)
+    assert 260 < len(model) < 2000
+    assert model.decode(model.encode(LINES[0])) == LINES[0]
 
 
 def test_texts_that_cannot_be_used(unigram: Subwords) -> None:
@@ -151,12 +157,57 @@ def test_unusable_model_files_are_named(tmp_path: Path) -> None:
         (tmp_path / "bad.model").write_bytes(content)
         with pytest.raises(DataError, match=r"bad\.model is not a SentencePiece model"):
             Subwords.load(tmp_path / "bad.model")
-    prefix = str(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize(
+    ("ids", "added"),
+    [
+        ({}, 1),  # unk 0, bos 1, eos 2
+        ({"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}, 1),
+        ({"pad_id": 3}, 0),
+        ({"bos_id": -1, "eos_id": -1}, 3),
+    ],
+)
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_a_model_with_other_special_ids_is_read_with_ours(kind: Kind, ids: dict[str, int], added: int) -> None:
+    content = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES), model_prefix=prefix, vocab_size=45, minloglevel=3
+        sentence_iterator=iter(LINES), model_writer=content, model_type=kind, vocab_size=42, minloglevel=3, **ids
     )
-    with pytest.raises(DataError, match=r"theirs\.model has pad_id=-1 unk_id=0.*pad_id=0 unk_id=1"):
-        Subwords.load(prefix + ".model")
+    model, theirs = Subwords.from_bytes(content.getvalue()), sentencepiece.SentencePieceProcessor()
+    theirs.LoadFromSerializedProto(content.getvalue())
+    assert len(model) == theirs.get_piece_size() + added
+    assert model.tokens(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert len(set(model.tokens(range(len(model))))) == len(model)
+    text = "A man sees one guitar."
+    encoded, [sampled] = model.encode(text), model.sample([text], 0.1, seed=1)
+    assert model.tokens(encoded) == theirs.encode(text, out_type=str)
+    assert model.decode([BOS, *encoded, EOS, PAD]) == model.decode(sampled) == text
+    assert {PAD, UNK, BOS, EOS}.isdisjoint(encoded)
+    assert model.encode("A Жman").count(UNK) == 1
+    assert pickle.loads(pickle.dumps(model)).encode(text) == encoded
+
+
+@pytest.mark.parametrize("byte_fallback", [True, False])
+def test_a_text_goes_on_without_a_word_mark_in_chinese_and_japanese_alone(byte_fallback: bool) -> None:
+    chinese, thai, english = ["我们去学校。", "他喝茶。", "你好"], ["หมาวิ่ง", "แมวนอน"], ["a dog runs.", "it sleeps."]
+    model = Subwords.train([*chinese, *thai, *english] * 9, kind="bpe", size=400, byte_fallback=byte_fallback)
+    for texts, together in (
+        (chinese, "我们去学校。他喝茶。你好"),
+        (thai, "หมาวิ่ง แมวนอน"),
+        (english, "a dog runs. it sleeps."),
+        (["他喝茶。", "a dog"], "他喝茶。a dog"),
+        (["他喝", ""], "他喝"),
+        (["", "他喝"], "他喝"),
+    ):
+        ids: list[int] = []
+        for text in texts:
+            ids += model.continuation(ids, model.encode(text))
+        assert model.decode(ids) == together
+        assert UNK not in ids
+    tokenized = Subwords.train(["我们 去 学校 。", "他 喝 茶 。"] * 9, kind="bpe", size=300, byte_fallback=True)
+    ids = tokenized.encode("他 喝 茶 。")
+    assert tokenized.continuation(ids, ids) == ids
 
 
 @pytest.mark.parametrize("byte_fallback", [True, False])

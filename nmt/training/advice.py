@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,8 +19,9 @@ from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import first_occurrences
 from nmt.data.locators import load_text
 from nmt.errors import DataError
-from nmt.recipe import HELD_OUT, DataConfig, Recipe
+from nmt.recipe import HELD_OUT, DataConfig, Recipe, is_chosen
 from nmt.runtime.wording import excerpt, perplexity
+from nmt.text.subwords import UNK, Subwords
 from nmt.training.losses import Diverged
 from nmt.training.preparation import TrainingText
 
@@ -29,8 +31,8 @@ _MAX_PARAMETERS = 100
 """Parameters per target token of the training text."""
 _SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 32_000)
 """Vocabulary sizes to suggest."""
-_PRESETS = {"medium": 60_000, "small": 0}
-"""Recipes whose widths to suggest, largest first, and the number of pairs from which each is suitable."""
+_PRESETS = (("medium", 60_000, 256), ("small", 0, 128))
+"""Recipes whose widths to suggest, largest first: the number of pairs from which each is suitable, and the width of its embeddings."""
 _NOTABLE_OVERLAP = 0.01
 """The share of common source sides from which on a held-out text is worth a warning."""
 _NOTABLE_REPETITION = 0.02
@@ -41,6 +43,8 @@ _FEWEST = 20
 """Lines from which on a share is worth comparing."""
 _NOTABLE_DIFFERENCE = 0.3
 """The difference of two shares from which on it is worth a warning."""
+_NOTABLE_LACK = 0.01
+"""The share of characters that subwords lack from which on it is worth a warning."""
 _SPACED = re.compile(r"(?<!\S)[.,،۔।](?!\S)")
 _ATTACHED = re.compile(r"(?<=\w)[.,،۔।](?!\S)")
 _WIDTH = 60
@@ -94,8 +98,7 @@ def advise(recipe: Recipe, size: TrainingSize) -> str | None:
     """Which settings to change if the vocabulary or the model is too large for the corpus, else None."""
     subwords, pretrained = recipe.subwords, recipe.training.pretrained
     problems, remedies = [], []
-    is_learned = subwords.source_model is None and (pretrained is None or pretrained.subwords == "new")
-    if is_learned and subwords.kind in ("unigram", "bpe"):
+    if _learns_subwords(recipe) and subwords.kind in ("unigram", "bpe") and not is_chosen(recipe, "subwords.size"):
         sides = zip(size.tokens, size.vocabulary, strict=True)
         rarest = min(sides, key=lambda side: side[0] / side[1])
         tokens, vocabulary = (sum(size.tokens), size.vocabulary[0]) if subwords.joint else rarest
@@ -104,15 +107,51 @@ def advise(recipe: Recipe, size: TrainingSize) -> str | None:
             suitable = [size for size in _SIZES if size * _MIN_OCCURRENCES <= tokens]
             remedies.append(f"subwords.size={max(suitable, default=_SIZES[0])}")
     per_token = size.parameters / max(size.tokens[1], 1)
-    if pretrained is None and per_token > _MAX_PARAMETERS:  # a pretrained model has learned its parameters elsewhere
+    preset, width = next((name, width) for name, pairs, width in _PRESETS if size.pairs >= pairs)
+    is_narrow = recipe.model.embedding <= width or is_chosen(recipe, "model.embedding")
+    # a pretrained model has learned its parameters elsewhere
+    if pretrained is None and per_token > _MAX_PARAMETERS and not is_narrow:
         problems.append(f"a model of {size.parameters / 1e6:.1f} M parameters ({per_token:.0f} per target token)")
-        remedies.append(
-            f"the widths of the recipe {next(name for name, pairs in _PRESETS.items() if size.pairs >= pairs)}"
-        )
+        remedies.append(f"the widths of the recipe {preset}")
     if not problems:
         return None
     subject, verb = " and ".join(problems), "is" if len(problems) == 1 else "are"
     return f"A{subject[1:]} {verb} too much for {size.pairs:,} pairs. Try {' and '.join(remedies)}."
+
+
+def _learns_subwords(recipe: Recipe) -> bool:
+    """Whether the subwords are trained on the text of the recipe."""
+    pretrained = recipe.training.pretrained
+    return recipe.subwords.source_model is None and (pretrained is None or pretrained.subwords == "new")
+
+
+# --- subwords from elsewhere ------------------------------------------------------------------------------------
+
+
+def subword_warnings(recipe: Recipe, train: ParallelCorpus, subwords: tuple[Subwords, Subwords]) -> Iterator[str]:
+    """A warning for each side whose subwords, trained elsewhere, lack characters of the text or do not give its lines back."""
+    if _learns_subwords(recipe):
+        return
+    is_given = recipe.training.pretrained is None
+    new = "leave out subwords.source_model and target_model" if is_given else "set training.pretrained.subwords=new"
+    for side, model in zip(("source", "target"), subwords, strict=True):
+        lines = _sample(getattr(train.untagged, side))
+        characters = Counter("".join("".join(lines).split()))
+        lacking = Counter({letter: characters[letter] for letter in model.unknown_characters("".join(characters))})
+        texts = [
+            line if UNK in ids else model.decode(ids)
+            for line, ids in zip(lines, model.encode_batch(lines), strict=True)
+        ]
+        changed = [pair for pair in zip(lines, texts, strict=True) if pair[0] != pair[1]]
+        faults = []
+        if lacking.total() > _NOTABLE_LACK * characters.total():
+            examples = ", ".join(letter for letter, _ in lacking.most_common(5))
+            faults.append(f"lack {lacking.total() / characters.total():.0%} of its characters ({examples})")
+        if changed:
+            example = " becomes ".join(excerpt(text, _WIDTH) for text in changed[0])
+            faults.append(f"do not give {len(changed) / len(lines):.1%} of its lines back ({example})")
+        if faults:
+            yield f"Warning: the subwords of the {side} text {' and '.join(faults)}. For subwords that suit it, {new}."
 
 
 # --- text that repeats itself -----------------------------------------------------------------------------------
@@ -205,8 +244,12 @@ def convention_warnings(text: TrainingText) -> Iterator[str]:
 
 def _answers(lines: Column, convention: Convention) -> list[bool]:
     """Whether each of a sample of lines follows a convention, without lines that could not."""
-    rows = sorted(Random(1).sample(range(len(lines)), min(len(lines), _COMPARED)))
-    return [answer for answer in map(convention.is_followed, lines.take(rows)) if answer is not None]
+    return [answer for answer in map(convention.is_followed, _sample(lines)) if answer is not None]
+
+
+def _sample(lines: Column) -> list[str]:
+    """Some lines from all of a text, the same every time."""
+    return lines.take(sorted(Random(1).sample(range(len(lines)), min(len(lines), _COMPARED))))
 
 
 # --- what validations show ---------------------------------------------------------------------------------------

@@ -69,6 +69,9 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
         reason = (
             f"Search: length penalty {penalty:g}, the best on the validation text of those that translate at most "
             f"{MAX_RELATIVE_LENGTH:g} times as long as the references ({tried})."
+            if outcomes[penalty].length <= MAX_RELATIVE_LENGTH
+            else f"Search: length penalty {penalty:g}, the shortest translations of the validation text, although all are more than "
+            f"{MAX_RELATIVE_LENGTH:g} times as long as the references ({tried})."
         )
         choices.append(Choice({LENGTH_PENALTY: penalty}, reason))
     if MBR_SAMPLES in keys:

@@ -25,7 +25,7 @@ from nmt.runtime.arguments import as_path
 from nmt.runtime.device import as_device, bound_compiled_products, torch_defaults
 from nmt.runtime.progress import with_progress
 from nmt.runtime.wording import counted
-from nmt.training.advice import Symptoms, TrainingSize, advise, text_warnings
+from nmt.training.advice import Symptoms, TrainingSize, advise, subword_warnings, text_warnings
 from nmt.training.auto import load_recipe
 from nmt.training.best import BestCheckpoints, Rank
 from nmt.training.data_file import DataDescription, TextDescription
@@ -478,6 +478,7 @@ class Trainer:
         if run.state is None:
             yield from (choice.reason for choice in self.recipe.chosen)
             yield from text_warnings(data, run.text)
+            yield from subword_warnings(self.recipe, run.text.train, (bundle.source, bundle.target))
         yield from self.validator.introduction()
         vocabulary = (len(bundle.source), len(bundle.target))
         size = TrainingSize(len(run.corpus), run.corpus.tokens, vocabulary, bundle.parameters)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sentencepiece
 
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.locators import load_corpus
+from nmt.recipe import Choice
+from nmt.text.subwords import Subwords
 from nmt.training import advice
 from nmt.training.advice import (
     Symptoms,
@@ -19,10 +23,11 @@ from nmt.training.advice import (
     convention_warnings,
     duplicates_warning,
     overlap_warning,
+    subword_warnings,
 )
 from nmt.training.preparation import TrainingText
 from nmt.training.trainer import train
-from tests.training.toy import recipe, write_reversal
+from tests.training.toy import MODEL, recipe, write_reversal
 
 
 def corpus_of(pairs: list[tuple[str, str]]) -> ParallelCorpus:
@@ -35,11 +40,11 @@ def test_a_training_warns_once_at_its_start(tmp_path: Path, capsys: pytest.Captu
     lines = (tmp_path / "train.src").read_text().splitlines()
     (tmp_path / "valid.src").write_text("".join(f"{line}\n" for line in lines[:5]))
     few = {"batch_tokens": 1024, "validation": {"metrics": "perplexity"}}
-    train(recipe(tmp_path, training={"epochs": 1, **few}), tmp_path / "run", device="cpu")
+    train(recipe(tmp_path, training={"epochs": 1, **few}, model=WIDE), tmp_path / "run", device="cpu")
     shown = capsys.readouterr().err
     assert shown.count("too much for 60 pairs. Try the widths of the recipe small.") == 1
     assert shown.count("5 of the 5 source lines of data.valid (such as line ") == 1
-    longer = recipe(tmp_path, training={"epochs": 2, **few})
+    longer = recipe(tmp_path, training={"epochs": 2, **few}, model=WIDE)
     train(longer, tmp_path / "run", device="cpu", resume=True)
     resumed = capsys.readouterr().err
     assert "too much for" not in resumed
@@ -52,6 +57,7 @@ def test_a_training_warns_once_at_its_start(tmp_path: Path, capsys: pytest.Captu
 
 # --- sizes ------------------------------------------------------------------------------------------------------
 
+WIDE = {**MODEL, "embedding": 256, "tie": "none"}
 SMALL = TrainingSize(3000, (27_000, 27_000), (8000, 8000), 800_000)
 
 
@@ -80,7 +86,42 @@ SMALL = TrainingSize(3000, (27_000, 27_000), (8000, 8000), 800_000)
 def test_a_vocabulary_or_model_too_large_gives_another_setting(
     size: TrainingSize, settings: dict[str, Any], expected: str | None
 ) -> None:
-    assert advise(recipe(Path("x"), subwords={"kind": "bpe", "size": 8000, **settings}), size) == expected
+    assert advise(recipe(Path("x"), subwords={"kind": "bpe", "size": 8000, **settings}, model=WIDE), size) == expected
+
+
+def test_widths_that_are_narrow_or_chosen_by_auto_are_not_advised_against() -> None:
+    size = TrainingSize(200, (2000, 2000), (500, 500), 1_500_000)
+    config = recipe(Path("x"), subwords={"kind": "bpe", "size": 500}, model=WIDE)
+    assert "the widths of the recipe small" in str(advise(config, size))
+    choice = Choice({"model.embedding": 256}, "Wide.")
+    assert advise(config.model_copy(update={"chosen": (choice,)}), size) is None
+    assert advise(recipe(Path("x"), subwords={"kind": "bpe", "size": 500}), size) is None
+
+
+# --- subwords from elsewhere ------------------------------------------------------------------------------------
+
+
+def test_subwords_that_lack_letters_or_change_lines_are_noticed() -> None:
+    lines = ["The dog sees Anna.", "a cat sleeps"] * 10
+    text = corpus_of([(line, line) for line in lines])
+    folding = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=folding, vocab_size=280, byte_fallback=True, hard_vocab_limit=False,
+        normalization_rule_name="nmt_nfkc_cf", minloglevel=3,
+    )  # fmt: skip
+    exact = Subwords.train(lines, kind="bpe", size=300, byte_fallback=True)
+    given = recipe(Path("x"), subwords={"source_model": "a", "target_model": "b"})
+    assert list(subword_warnings(given, text, (exact, exact))) == []
+    [warning] = subword_warnings(given, text, (exact, Subwords.from_bytes(folding.getvalue())))
+    assert warning == (
+        "Warning: the subwords of the target text do not give 50.0% of its lines back (The dog sees Anna. becomes the dog sees anna.). "
+        "For subwords that suit it, leave out subwords.source_model and target_model."
+    )
+    finetuned = recipe(Path("x"), training={"pretrained": "runs/a"})
+    [warning] = subword_warnings(finetuned, corpus_of([("a cat", "кот спит")] * 30), (exact, exact))
+    assert "the target text lack 100% of its characters (" in warning
+    assert "set training.pretrained.subwords=new" in warning
+    assert list(subword_warnings(recipe(Path("x")), corpus_of([("дом", "дом")]), (exact, exact))) == [], "its own"
 
 
 # --- text that overlaps, or repeats itself ----------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 
 import numpy as np
@@ -18,6 +18,7 @@ SAMPLE = 200_000
 
 def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
     """What a training text is like, duplicates not counted, beside its validation text."""
+    tokens = {" ", *chain.from_iterable(train.tags)}  # a word mark and tags need room too
     train, valid = train.untagged, valid.untagged
     rows = range(0, len(train), max(-(-len(train) // SAMPLE), 1))
     pairs = dict.fromkeys((train.source[row], train.target[row]) for row in rows)
@@ -29,10 +30,10 @@ def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
     return TextProfile(
         pairs=round(len(pairs) * share),
         duplicates=round((len(rows) - len(pairs)) * share),
-        source=sides[0].profile(share),
-        target=sides[1].profile(share),
+        source=sides[0].profile(share, tokens),
+        target=sides[1].profile(share, tokens),
         types=len(sides[0].words.keys() | sides[1].words.keys()),
-        alphabet=len(sides[0].characters.keys() | sides[1].characters.keys()),
+        alphabet=len(tokens | sides[0].characters.keys() | sides[1].characters.keys()),
         shared_letters=sum(count for letter, count in letters.items() if letter in sides[0].characters)
         / max(sum(letters.values()), 1),
         valid_length=len(sides[1].held_out) / min(len(valid), SAMPLE),
@@ -51,13 +52,13 @@ class _Side:
         self.characters = Counter(chain.from_iterable(lines))
         self.held_out = list(chain.from_iterable(map(split, held_out)))
 
-    def profile(self, share: float) -> SideProfile:
-        """Its profile, with counts in proportion to the share that was read."""
+    def profile(self, share: float, tokens: Collection[str]) -> SideProfile:
+        """Its profile, with counts in proportion to the share that was read, and with some tokens in the alphabet."""
         return SideProfile(
             words=round(self.words.total() * share),
             types=len(self.words),
             characters=round(self.characters.total() * share),
-            alphabet=len(self.characters),
+            alphabet=len(self.characters.keys() | tokens),
             is_spaced=self.is_spaced,
             unseen=sum(word not in self.words for word in self.held_out) / max(len(self.held_out), 1),
         )

@@ -49,7 +49,7 @@ class SideProfile:
     """Number of different words."""
     characters: int
     alphabet: int
-    """Number of different characters."""
+    """Number of different characters, a space and tags among them."""
     is_spaced: bool
     """Whether there are spaces between words."""
     unseen: float
@@ -73,7 +73,7 @@ class TextProfile:
     types: int
     """Number of different words of both sides together."""
     alphabet: int
-    """Number of different characters of both sides together."""
+    """Number of different characters of both sides together, a space and tags among them."""
     shared_letters: float
     """The share of the letters of the target side that the source side uses too."""
     valid_length: float
@@ -85,6 +85,11 @@ class TextProfile:
     def length(self) -> float:
         """Target tokens per pair."""
         return self.target.tokens / self.pairs
+
+    @property
+    def unit(self) -> str:
+        """What its words are."""
+        return "words" if self.source.is_spaced and self.target.is_spaced else "words or characters"
 
     @property
     def unseen(self) -> float:
@@ -128,10 +133,14 @@ def choose_settings(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]
 def _filters(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     """Without duplicates, and with nearly all of the rest."""
     most = given.get("data.filters.max_length", min(max(_rounded(4 * text.longest, 50), 100), 300))
-    is_guided = any(key.startswith("training.guided_alignment") for key in given)  # there are no links of new pairs
-    is_short = text.valid_length > _LONGER * text.target.words / text.pairs and not is_guided
-    copies = text.unseen > _UNSEEN_FOR_COPYING and _has_same_letters(text) and not is_guided
-    duplicates = f" ({counted(text.duplicates, 'duplicate')} left out)" if text.duplicates else ""
+    # There are no links of new pairs.
+    is_guided = any(key.startswith("training.guided_alignment") and value is not None for key, value in given.items())
+    may_join, may_copy = (key not in given and not is_guided for key in ("data.concatenation", "data.copying"))
+    is_short = may_join and text.valid_length > _LONGER * text.target.words / text.pairs
+    has_names = text.source.is_spaced and _has_same_letters(text)
+    copies = may_copy and text.unseen > _UNSEEN_FOR_COPYING and has_names
+    is_left_out = text.duplicates and not given.get("data.filters.duplicates")
+    duplicates = f" ({counted(text.duplicates, 'duplicate')} left out)" if is_left_out else ""
     return Choice(
         {
             "data.filters.duplicates": False,
@@ -139,7 +148,7 @@ def _filters(text: TextProfile, given: Mapping[str, Any]) -> Choice:
             "data.concatenation": 1.0 if is_short else 0.0,
             "data.copying": _COPYING if copies else 0.0,
         },
-        f"Text: {counted(text.pairs, 'pair')}{duplicates}, 99 % of at most {counted(text.longest, 'word')}; up to {most} tokens are read"
+        f"Text: {counted(text.pairs, 'pair')}{duplicates}, 99 % of at most {text.longest:,} {text.unit}; up to {most} tokens are read"
         f"{'. Pairs are also shown joined in twos, since lines for validation are longer' if is_short else ''}"
         f"{'. Numbers and rare words are put into pairs, to learn to copy' if copies else ''}.",
     )
@@ -171,8 +180,9 @@ def _subwords(text: TextProfile, given: Mapping[str, Any]) -> Choice:
             "subwords.joint": joint,
             "model.tie": "all" if joint else "target",
         },
-        f"Subwords: {'one vocabulary' if joint else 'a vocabulary for each side'} of {counted(size, 'token')}: the source has "
-        f"{text.shared_letters:.0%} of the letters of the target, and {text.unseen:.0%} of the validation words are new.",
+        f"Subwords: {'one vocabulary' if joint else 'a vocabulary for each side'} of up to "
+        f"{counted(given.get('subwords.size', size), 'token')}: the source has {text.shared_letters:.0%} of the letters of the target, "
+        f"and up to {text.unseen:.0%} of the validation {text.unit} of a side are new.",
     )
 
 
@@ -183,7 +193,7 @@ def _model(text: TextProfile, shown: TextProfile, given: Mapping[str, Any]) -> C
     embedding = given.get("model.embedding", 128 if hidden <= 128 else 256)
     dropout = next(rates for most, rates in _DROPOUT if text.target.tokens <= most)
     score = given.get("model.attention.score.kind", given.get("model.attention.score"))
-    is_lexical = score not in ("dot", "none") and given.get("model.attention.heads", 1) == 1
+    is_lexical = given.get("model.lexical", score not in ("dot", "none") and given.get("model.attention.heads", 1) == 1)
     return Choice(
         {
             "model.kind": "recurrent",
@@ -200,7 +210,9 @@ def _model(text: TextProfile, shown: TextProfile, given: Mapping[str, Any]) -> C
             "model.lexical": is_lexical,
             "model.dropout": dropout,
         },
-        f"Model: an encoder of {hidden} in each direction, for about {text.target.tokens / 1e3:,.0f} thousand target tokens, "
+        "Model: as the recipe says."
+        if given.get("model.kind", "recurrent") != "recurrent"
+        else f"Model: an encoder of {hidden} in each direction, for about {text.target.tokens:,.0f} target tokens, "
         f"{text.length:.0f} per pair{'. The output layer also reads the attended source tokens' if is_lexical else ''}.",
     )
 
@@ -212,7 +224,10 @@ def _training(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     seen = min(max(seen, _FEWEST_EPOCHS * tokens), _MOST_EPOCHS * tokens)
     batch, rate = next(values for most, *values in _BATCHES if tokens <= most)
     batch = given.get("training.batch_tokens", batch)
-    updates = given.get("training.updates", max(_rounded(seen / batch, 100), 500))
+    suitable = max(_rounded(seen / batch, 100), 500)
+    limit = given.get("training.updates", None if "training.epochs" in given else suitable)
+    updates = limit or suitable
+    length = counted(limit, "update") if limit else counted(given.get("training.epochs", 1000), "epoch")
     return Choice(
         {
             **({} if "training.epochs" in given else {"training.epochs": 1000, "training.updates": updates}),
@@ -222,7 +237,7 @@ def _training(text: TextProfile, given: Mapping[str, Any]) -> Choice:
             "training.ema": 0.999,
             "training.label_smoothing": 0.1,
         },
-        f"Training: at most {counted(updates, 'update')} of {batch:,} tokens, about {updates * batch / tokens:.0f} epochs.",
+        f"Training: at most {length}, in batches of up to {batch:,} tokens.",
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 from nmt.data import profile
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
+from nmt.data.mixture import mix
 from nmt.data.profile import profile_text
 
 
@@ -37,6 +38,12 @@ def test_text_without_spaces_has_characters_as_words() -> None:
     assert (text.source.is_spaced, text.target.is_spaced) == (True, False)
     assert text.target.words == 5
     assert text.target.tokens == pytest.approx(5 / 1.5)
+
+
+def test_a_word_mark_and_tags_are_part_of_the_alphabet() -> None:
+    train = corpus(("ab", "cd"))
+    assert (profile_text(train, train).alphabet, profile_text(train, train).source.alphabet) == (5, 3)
+    assert profile_text(mix([train], [("<2b>",)]), train).alphabet == 6
 
 
 def test_large_text_is_sampled_and_counted_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,8 +113,9 @@ def test_letters_and_new_words_decide_on_vocabularies_and_metrics(auto: Path) ->
 def test_pairs_are_joined_where_lines_to_translate_are_longer(auto: Path) -> None:
     assert chosen(auto, text(5_000)).data.concatenation == 0
     assert chosen(auto, text(5_000, valid_length=20)).data.concatenation == 1
-    guided = "training.guided_alignment={links: hmm}"
-    assert chosen(auto, text(5_000, valid_length=20), guided).data.concatenation == 0
+    for guided, share in (("{links: hmm}", 0), ("null", 1)):
+        recipe = chosen(auto, text(5_000, valid_length=20), f"training.guided_alignment={guided}")
+        assert recipe.data.concatenation == share
 
 
 def test_words_are_copied_where_many_are_new_and_both_sides_have_the_same_letters(auto: Path) -> None:
@@ -122,6 +123,30 @@ def test_words_are_copied_where_many_are_new_and_both_sides_have_the_same_letter
     assert chosen(auto, text(5_000, unseen=0.05)).data.copying == 0
     assert chosen(auto, text(5_000, unseen=0.15, shared_letters=0.1)).data.copying == 0
     assert chosen(auto, text(5_000, unseen=0.15), "training.guided_alignment={links: hmm}").data.copying == 0
+    side = replace(text(5_000, unseen=0.15).source, is_spaced=False)
+    assert chosen(auto, text(5_000, source=side, target=side)).data.copying == 0, "its words are characters"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said", "unsaid"),
+    [
+        ([], "at most 500 updates, in batches of up to 1,024 tokens", "epochs"),
+        (["training.updates=12"], "at most 12 updates", "epochs"),
+        (["training.epochs=3"], "at most 3 epochs", "updates"),
+        (["training.updates=null"], "at most 1,000 epochs", "updates"),
+        (["subwords.size=700"], "of up to 700 tokens", "of up to 500"),
+        (["model.lexical=false"], "Model: an encoder", "also reads"),
+        (["model.kind=transformer"], "Validation:", "an encoder of"),
+        (["data.concatenation=0", "data.copying=0"], "Text: 20 pairs", "joined"),
+        (["data.concatenation=0", "data.copying=0"], "Text: 20 pairs", "to copy"),
+        (["data.filters.duplicates=true"], "Text: 20 pairs, ", "left out"),
+    ],
+)
+def test_what_is_said_of_choices_is_true(auto: Path, overrides: list[str], said: str, unsaid: str) -> None:
+    profile = text(20, unseen=0.15, valid_length=20, duplicates=3)
+    reasons = " ".join(choice.reason for choice in chosen(auto, profile, *overrides).chosen)
+    assert said in reasons
+    assert unsaid not in reasons
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from nmt.recipe import LENGTH_PENALTY
 from nmt.recipe import load_recipe as read_recipe
 from nmt.training.auto import load_recipe
+from nmt.training.preparation import TrainingText
 from tests.commands import bad, good, nmt
 from tests.training.toy import write_reversal
 
@@ -53,6 +55,29 @@ def test_text_options_give_a_fixed_recipe_its_text(small: Path) -> None:
     assert "valid: valid.{src,tgt}" in dumped
 
 
+TINY = (
+    "ab",
+    "字" * 3 + "".join(map(chr, range(0x4E00, 0x4E60))),
+    "กขคง",
+    ".,!",
+    "🙂🎉",
+    "a b",
+    "abcabcabcabcabcabcabc",
+)
+
+
+@pytest.mark.parametrize(("source", "target"), [*product(TINY, TINY[:3]), ("same", "same")])
+def test_a_text_of_a_few_lines_gets_a_vocabulary_that_it_allows(tmp_path: Path, source: str, target: str) -> None:
+    """As many tokens as its letters, tags and a word mark need, on both sides."""
+    for name, line in (("src", source), ("tgt", target)):
+        (tmp_path / f"train.{name}").write_text(f"{line}\n{line[::-1]}\n" * 3, encoding="utf-8")
+        (tmp_path / f"valid.{name}").write_text(f"{line}\n", encoding="utf-8")
+    for train in (f"{tmp_path}/train", f"[{{corpus: {tmp_path}/train, tag: <X>}}]"):
+        recipe = load_recipe("auto", [f"data={{source: src, target: tgt, train: {train}, valid: {tmp_path}/valid}}"])
+        for model in TrainingText.load(recipe).subwords(recipe):
+            assert 260 < len(model) <= recipe.subwords.size
+
+
 def test_a_run_is_resumed_by_its_folder_alone_with_the_settings_it_has(small: Path, run: Path) -> None:
     before = (run / "recipe.yaml").read_text()
     good(nmt("train", "--resume", "-o", run, "--quiet", cwd=small))
@@ -76,7 +101,11 @@ def test_choices_stay_when_a_run_is_resumed_though_its_text_would_now_give_other
 def test_the_length_penalty_is_chosen_on_the_validation_text_once_training_ends(run: Path) -> None:
     recipe = read_recipe(run / "recipe.yaml")
     [reason] = [choice.reason for choice in recipe.chosen if LENGTH_PENALTY in choice.settings]
-    best = float(re.match(r"Search: length penalty (\S+), the best on the validation text", reason)[1])  # type: ignore[index]
+    best = float(
+        re.match(r"Search: length penalty (\S+), the (?:best on|shortest translations of) the validation text", reason)[
+            1
+        ]
+    )  # type: ignore[index]
     outcomes = re.findall(r"([\d.]+): chrF ([\d.]+), length ([\d.]+)", reason)
     scores = {float(penalty): float(score) for penalty, score, length in outcomes if float(length) <= 1.1}
     assert recipe.decoding.length_penalty == best

@@ -194,9 +194,10 @@ def _extended(
     ]
 
 
-def _joined(subwords: Subwords, first: Sequence[int], second: Sequence[int]) -> npt.NDArray[np.integer]:
+def _joined(subwords: Subwords, *texts: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
     """The ids of two texts in one line."""
-    return np.concatenate((first, subwords.continuation(first, second)))
+    first, second = (np.asarray(ids, np.int64).tolist() for ids in texts)
+    return np.array([*first, *subwords.continuation(first, second)], np.int64)
 
 
 def _lists(arrays: Sequence[npt.NDArray[np.integer]]) -> Lists:

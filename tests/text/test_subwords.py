@@ -160,7 +160,7 @@ def test_unusable_model_files_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "added"),
+    ("options", "added"),
     [
         ({}, 1),  # unk 0, bos 1, eos 2
         ({"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}, 1),
@@ -169,10 +169,10 @@ def test_unusable_model_files_are_named(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_a_model_with_other_special_ids_is_read_with_ours(kind: Kind, ids: dict[str, int], added: int) -> None:
+def test_a_model_with_other_special_ids_is_read_with_ours(kind: Kind, options: dict[str, Any], added: int) -> None:
     content = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES), model_writer=content, model_type=kind, vocab_size=42, minloglevel=3, **ids
+        sentence_iterator=iter(LINES), model_writer=content, model_type=kind, vocab_size=42, minloglevel=3, **options
     )
     model, theirs = Subwords.from_bytes(content.getvalue()), sentencepiece.SentencePieceProcessor()
     theirs.LoadFromSerializedProto(content.getvalue())

@@ -45,7 +45,7 @@ def test_a_vocabulary_that_is_too_small_and_a_run_folder_that_exists_are_refused
     message = bad(nmt("train", recipe, "--out", model), 2)
     assert message == f"{model} exists already: go on with --resume, or choose another folder with --out."
     assert {path: path.stat().st_mtime_ns for path in files} == before
-    ended = nmt("train", recipe, "--set", "subwords.size=8", "--out", corpus / "run")
+    ended = nmt("train", recipe, "--set", "subwords={kind: char, size: 8}", "--out", corpus / "run")
     assert "subwords.size 8 has no room" in bad(ended, 1)
 
 

@@ -19,7 +19,7 @@ from nmt.bundle.folder import load_tensors, save_tensors
 from nmt.errors import DataError
 from nmt.runtime.equality import EqualByValue
 from nmt.search.segments import Segments
-from nmt.text.subwords import EOS, UNK, Subwords
+from nmt.text.subwords import EOS, PAD, UNK, Subwords
 
 _DTYPES = {"translations": torch.int32, "frequent": torch.int32, "source": torch.uint8, "target": torch.uint8}
 """The tensors of a file; `source` and `target` are the fingerprints of the vocabularies."""
@@ -49,9 +49,9 @@ class Shortlist(EqualByValue):
 
     def own_tokens(self, sources: Int[Tensor, "B S"]) -> tuple[Int[Tensor, " M"], Segments]:
         """The tokens on each sentence's list that are not shared, and the sentence of each; sorted by sentence, then by id."""
-        allowed = self.translations.to(sources.device)[sources].flatten(1)  # [B S*k], with repetitions
-        sentences, columns = (~self._is_shared.to(sources.device)[allowed]).nonzero().unbind(1)
-        keys: Tensor = torch.unique(sentences * self.target_size + allowed[sentences, columns])
+        allowed = self.translations.to(sources.device)[sources]  # [B S k], with repetitions
+        is_own = ~self._is_shared.to(sources.device)[allowed] & (sources != PAD).unsqueeze(2)
+        keys: Tensor = torch.unique(is_own.nonzero()[:, 0] * self.target_size + allowed[is_own])
         return keys % self.target_size, Segments(keys // self.target_size, len(sources))
 
     def save(self, path: str | Path, source: Subwords, target: Subwords) -> None:

@@ -37,10 +37,11 @@ def bundle(subwords: Subwords) -> Bundle:
 
 
 def shortlist(frequent: tuple[int, ...] = (5,)) -> Shortlist:
-    """Token i may become i or the one before."""
+    """Token i may become i or the one before; the row of padding, which no sentence reads, has two more."""
     tokens = torch.arange(SIZE)
     translations = torch.stack([tokens, tokens - 1], 1)
     translations[:4] = EOS
+    translations[PAD] = torch.tensor([6, 7])
     return Shortlist(translations, torch.tensor(frequent, dtype=torch.long), SIZE)
 
 

@@ -22,7 +22,8 @@ from nmt.model.interface import AttendsToPositions, TranslationModel
 from nmt.text.subwords import PAD
 
 MIN_WEIGHT = 1e-3
-"""Least attention weight of a position that is considered. Most have less, and each costs an output layer."""
+"""Least attention weight of a position that is considered; where no position has twice as much, half of the largest weight. Most have
+less, and each costs an output layer."""
 
 
 def posterior_alignment(model: TranslationModel[Any, Any], batch: Batch) -> Float[Tensor, "B T S"]:
@@ -41,9 +42,10 @@ def posterior_alignment(model: TranslationModel[Any, Any], batch: Batch) -> Floa
     for tokens, gold in zip(batch.target_in.unbind(1), batch.target_out.unbind(1), strict=True):
         step = model.step(tokens, state, memory, rows)
         weights = step.weights.float()
-        positions = (weights >= MIN_WEIGHT) & (gold != PAD).unsqueeze(1)
+        least = (weights.amax(dim=1, keepdim=True) / 2).clamp_max(MIN_WEIGHT)
+        positions = (weights >= least) & (weights > 0) & (gold != PAD).unsqueeze(1)
         log_probs = model.position_log_probs(tokens, gold, state, memory, positions)
-        joint = (weights.clamp_min(MIN_WEIGHT).log() + log_probs).masked_fill(~positions, float("-inf"))
+        joint = weights.log() + log_probs
         alignment.append(joint.softmax(dim=1).masked_fill(~positions, 0.0))
         state = step.state
     return torch.stack(alignment, dim=1)

@@ -19,6 +19,7 @@ from nmt.fast import pack
 from nmt.model.attention import AttentionMemory, AttentionOutput
 from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel
+from nmt.model.scores import AdditiveScore
 from nmt.text.subwords import PAD
 from tests.decoding.test_translator import LINES, MODELS, bundle
 
@@ -88,6 +89,18 @@ def test_a_packed_model_has_the_same(name: str) -> None:
     with torch.inference_mode():
         packed, plain = (posterior_alignment(each, batch) for each in (pack(model, "fp32"), model))
     torch.testing.assert_close(packed, plain, atol=1e-4, rtol=0)
+
+
+def test_flat_attention_over_a_long_line_has_a_posterior_too() -> None:
+    model = bundle("bahdanau", seed=9).model.eval()  # of this test alone
+    assert isinstance(model, RecurrentModel)
+    with torch.inference_mode():
+        next(module for module in model.modules() if isinstance(module, AdditiveScore)).v.weight.zero_()
+        lines = [([5, 6, 7] * length, [6, 7]) for length in (60, 600)]
+        together, alone = (posterior_alignment(model, make_batch(pairs)) for pairs in (lines, lines[:1]))
+    torch.testing.assert_close(together.sum(-1), torch.ones(2, 3), atol=1e-4, rtol=0)
+    torch.testing.assert_close(together[:1, :, : alone.shape[2]], alone, atol=1e-5, rtol=0)
+    assert (together[1] > 0).all()
 
 
 def test_a_model_that_cannot_attend_to_one_position_is_refused() -> None:

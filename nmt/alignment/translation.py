@@ -88,6 +88,11 @@ class Translation:
         return self.hypotheses[0].score
 
     @property
+    def finished(self) -> bool:
+        """Whether the model ended the best translation; else it was cut at the length limit (`decoding.max_ratio`)."""
+        return self.hypotheses[0].finished
+
+    @property
     def words(self) -> tuple[str, ...]:
         """The words of the best translation: what spaces separate, or tokens in a language without spaces."""
         return self._words[1][0]
@@ -211,6 +216,6 @@ class Translation:
         return type(self), (self.source, self.source_ids, self.hypotheses, reader, words)
 
 
-def empty_hypothesis() -> TranslationHypothesis:
-    """The translation of a blank line, for which no model is run."""
-    return TranslationHypothesis((), 0.0, 0.0, (), no_alignment(), finished=True, text="")
+def unread_hypothesis(text: str) -> TranslationHypothesis:
+    """The translation of a line for which no model is run, since it is blank or stays as it is."""
+    return TranslationHypothesis((), 0.0, 0.0, (), no_alignment(), finished=True, text=text)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -59,6 +59,7 @@ def align(
     gold: options.Gold = None,
     gold_order: options.GoldOrder = "source-target",
     bootstrap: options.Bootstrap = 1000,
+    split_sentences: options.SplitSentences = None,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
     threads: options.Threads = None,
@@ -103,9 +104,8 @@ def align(
     bundles = choose_attention(bundles, layer, head)
     fitting = fitting_extraction(bundles[0].recipe, posterior=posterior)
     extraction = Extraction(extract or fitting.method, threshold, symmetrize or fitting.joining)
-    build = partial(
-        build_translator, precision=precision, batch_tokens=batch_tokens, posterior=posterior, window=window
-    )
+    settings: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens, "window": window}
+    build = partial(build_translator, posterior=posterior, split_sentences=split_sentences, **settings)
     forward, *backward = (
         ForcedAligner(bundle, build([bundle], to=language)) for bundle, language in zip(bundles, targets, strict=True)
     )

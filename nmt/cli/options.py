@@ -103,6 +103,10 @@ MbrSamples = Annotated[int | None, _search_option("Draw N; take the one most lik
 DecodingSettings = Annotated[
     list[str] | None, _search_option("Change a setting, as decoding.horizon=2; repeatable.", "KEY=VALUE", "--set")
 ]
+SplitSentences = Annotated[
+    bool | None,
+    option("Read a line sentence by sentence.", "", "--split-sentences/--whole-lines", default="by the training text"),
+]
 ReplaceUnknown = Annotated[
     bool, flag("--replace-unknown", "Replace each unknown word (⁇) by its aligned source word.", panel="Search")
 ]

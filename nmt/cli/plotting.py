@@ -62,6 +62,7 @@ def plot(
     compare: Annotated[
         Path | None, option("A second model beside the first, on a page.", "MODEL", default="none")
     ] = None,
+    split_sentences: options.SplitSentences = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
     quiet: options.Quiet = False,
@@ -118,9 +119,9 @@ def plot(
         names = [model_name(folder) for folder in folders] if page else [""]
         if len(set(names)) < len(names):
             names = [str(folder) for folder in folders]
-        search: dict[str, Any] = {"posterior": posterior, "to": to} | (
-            {} if beam_size is None else {"beam_size": beam_size}
-        )
+        search: dict[str, Any] = {"posterior": posterior, "to": to, "split_sentences": split_sentences}
+        if beam_size is not None:
+            search["beam_size"] = beam_size
         readers = []
         for name, bundle, shown in zip(names, bundles, choose_attention(bundles, layer, head), strict=True):
             config = shown.recipe.model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,9 @@ from nmt.cli.streams import (
 from nmt.cli.translation_writer import OutputFormat, TranslationWriter, show_alignment
 from nmt.errors import UsageError
 from nmt.runtime.progress import is_watched, with_progress
-from nmt.runtime.wording import escaped
+from nmt.runtime.wording import counted, escaped
+
+logger = logging.getLogger(__name__)
 
 
 def translate(
@@ -50,13 +53,13 @@ def translate(
     ] = STANDARD,
     to: options.To = None,
     form: Annotated[
-        OutputFormat, option("text, tsv (a table) or jsonl (an object per line).", "NAME", "--format")
+        OutputFormat, option("text, tsv (a table), jsonl (objects) or moses.", "NAME", "--format")
     ] = "text",
     n_best: Annotated[
         int | None, option("Write the N best, as `line TAB score TAB text`.", "N", default="the best", min=1)
     ] = None,
     alignments: Annotated[Path | None, file_option("Write links `source-target`, from 0; - shows them.")] = None,
-    split_sentences: Annotated[bool, flag("--split-sentences", "Translate each sentence of a line by itself.")] = False,
+    split_sentences: options.SplitSentences = None,
     beam_size: options.BeamSize = None,
     length_penalty: options.LengthPenalty = None,
     mbr_samples: options.MbrSamples = None,
@@ -85,8 +88,8 @@ def translate(
 
     Details:
 
-    Settings of decoding without a flag are --set decoding.horizon, prune, coverage_penalty, max_ratio, mbr_temperature and
-    mbr_beta; and sampling.temperature, sampling.top_k and sampling.seed (1), which imply --sample: a sample depends only on
+    Settings of decoding without a flag are --set decoding.horizon, prune, coverage_penalty, max_ratio, keep_numbers, mbr_temperature
+    and mbr_beta; and sampling.temperature, sampling.top_k and sampling.seed (1), which imply --sample: a sample depends only on
     the seed and the line number. Their values are those of a recipe; null is none.
     --engine ray uses the cluster at $RAY_ADDRESS, or this machine.
     """
@@ -97,6 +100,7 @@ def translate(
         length_penalty=length_penalty,
         mbr_samples=mbr_samples,
         n_best=n_best,
+        split_sentences=split_sentences,
     )
     is_typed = is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD
@@ -122,7 +126,6 @@ def translate(
         batch_tokens=batch_tokens,
         alignments=is_linked,
         replace_unknown=unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
-        split_sentences=split_sentences,
         to=to,
         window=1 if window is None and is_terminal(source) else window,  # a typed line is translated at once
         **decoding,
@@ -150,6 +153,7 @@ def translate(
         total = None if is_hidden else count_lines(source)
         translations = with_progress(translator.stream(texts), "translating", total=total, quiet=is_hidden)
         text_file.writelines(writer.header())
+        cut = 0
         for number, translation in enumerate(translations, start=1):
             links = writer.links(translation, number)
             text_file.writelines(writer.translations(translation, number, links))
@@ -159,6 +163,18 @@ def translate(
                 links_file.flush()
             for rank in range(len(translation.hypotheses) if is_shown else 0):
                 show_alignment(translation, rank)
+            if translation.text and not translation.finished:
+                cut += 1
+    _warn_of_cut(cut)
+
+
+def _warn_of_cut(lines: int) -> None:
+    """Say of how many lines the translations were cut."""
+    message = (
+        "The translations of %s reached the length limit (decoding.max_ratio): they are cut off, or repeat themselves."
+    )
+    if lines:
+        logger.warning(message, counted(lines, "line"))
 
 
 def _check_files(source: Path, output: Path, links: Path | None, lexicon: Path | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OutputFormat = Literal["text", "tsv", "jsonl"]
+OutputFormat = Literal["text", "tsv", "jsonl", "moses"]
+MOSES_BARS = 3 * "&#124;"
+"""How Moses writes `|||` where it is text."""
 _NOTHING = "-inf", ""
 """Score and text of a missing translation in an n-best list."""
 
@@ -58,6 +61,13 @@ class TranslationWriter:
                 ]
             case "jsonl":
                 lines = [self._json(translation, number, links)]
+            case "moses":
+                lines = [
+                    moses_line(
+                        [str(number - 1), hypothesis.text, "", f"{hypothesis.score:.4f}"], hypothesis.log_probability
+                    )
+                    for hypothesis in translation.hypotheses
+                ]
         for line in lines:
             yield line.encode("utf-8", "replace") + b"\n"
 
@@ -83,11 +93,20 @@ class TranslationWriter:
                 "text": hypothesis.text,
                 "score": _finite(hypothesis.score),
                 "log_probability": _finite(hypothesis.log_probability),
+                "finished": hypothesis.finished,
                 "alignment": None if pairs is None else sorted(pairs),
             }
             for hypothesis, pairs in zip(translation.hypotheses, links, strict=True)
         ]
         return json.dumps({"line": number, "source": translation.source, "hypotheses": hypotheses}, ensure_ascii=False)
+
+
+def moses_line(fields: Sequence[str], log_probability: float) -> str:
+    """A line of an n-best list of Moses, with the feature of one more model: `nmt0` of the first one, `nmt1` of the second."""
+    number, text, features, *score = fields
+    count = len(re.findall(r"(?<!\S)nmt\d+=", features))
+    features = f"{features} nmt{count}= {log_probability:.4f}".lstrip()
+    return " ||| ".join([number, text.replace("|||", MOSES_BARS), features, *score])
 
 
 def _finite(value: float) -> float | None:

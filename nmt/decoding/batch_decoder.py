@@ -37,8 +37,6 @@ class SourceSentence:
     """The number of the line, and the number of the part in it."""
     target: tuple[int, ...] = ()
     """The ids of its translation, if that is known."""
-    target_text: str = ""
-    """That translation as text."""
 
     @property
     def length(self) -> int:
@@ -126,7 +124,7 @@ class BatchDecoder:
 
     @torch_defaults()
     def force(self, sentences: Sequence[SourceSentence]) -> list[TranslationHypothesis]:
-        """Forced decoding of known targets."""
+        """Forced decoding of known targets, as hypotheses without text."""
         targets = [sentence.target for sentence in sentences]
         with self.ensemble.evaluating(), threads_for(sum(map(len, targets))):
             sources = [
@@ -149,7 +147,7 @@ class BatchDecoder:
                 token_log_probs=tuple(log_probs[row][: len(target) + 1]),
                 alignment=alignment[row, : len(target) + 1, : len(sentence.ids[0]) + 1].clone(),
                 finished=True,
-                text=sentence.target_text,
+                text="",
             )
             for row, (sentence, target, total) in enumerate(zip(sentences, targets, totals.tolist(), strict=True))
         ]

@@ -55,9 +55,6 @@ class DecodingOptions(DecodingConfig):
     processes: Size = 1
     """Most processes that decode batches in parallel, with one thread each; each needs working memory of its own. Only the main thread
     starts them."""
-    split_sentences: bool = False
-    """Whether each sentence of a line is translated by itself, for models of single sentences. Scores, hypotheses and alignments are
-    those of the line."""
     to: str | None = None
     """The language to translate to, of a model with several (`to="gn"`). None is the only one."""
 
@@ -80,6 +77,9 @@ class DecodingOptions(DecodingConfig):
         """
         changes = dict(options.get("decoding") or {}) | {**options}
         changes.pop("decoding", None)
+        for name in ("split_sentences", "keep_numbers"):
+            if changes.get(name) is None:
+                changes.pop(name, None)  # as training found it
         for name in changes:
             if name in ("shortlist", "precision"):
                 raise UsageError(f"{name} decides how the weights are packed, once: give it to nmt.load.")

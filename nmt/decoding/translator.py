@@ -18,7 +18,7 @@ from nmt.alignment.translation import (
     Translation,
     TranslationHypothesis,
     WordReader,
-    empty_hypothesis,
+    unread_hypothesis,
 )
 from nmt.bundle.folder import Bundle
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
@@ -59,10 +59,17 @@ _WINDOW_CHARACTERS = 300_000
 
 @dataclass(frozen=True)
 class _Line:
-    """A line, and the sentences that a model reads of it: none of a blank line, several if they are split or too long."""
+    """A line, and the sentences that a model reads of it: none of one that stays as it is, several if they are split or too long."""
 
     text: str
     sentences: list[SourceSentence]
+    target_text: str = ""
+    """Its translation, if that is known."""
+
+    @property
+    def source_ids(self) -> tuple[int, ...]:
+        """What the first model reads of it."""
+        return tuple(index for sentence in self.sentences for index in sentence.ids[0])
 
 
 InputT = TypeVar("InputT")
@@ -222,7 +229,7 @@ class Translator:
 
             translator.score(("A cat.", "Eine Katze.")).hypotheses[0].log_probability
 
-        A source is never split into parts.
+        A pair with as many sentences on both sides is read sentence by sentence, as `translate` reads a line; nothing else is split.
 
         Args:
             pairs: a pair (source, target) or an iterable of pairs. A target is text, which the target subwords split, or a
@@ -275,12 +282,13 @@ class Translator:
         usual = _BATCH_TOKENS if self._ensemble.device.type == "cpu" else _GPU_BATCH_TOKENS
         size = (self._settings.batch_tokens or usual) // self._decoder.hypotheses
         for line, n_best_lists in self._decode(windows, self._decoder.search, size):
-            source_ids = tuple(index for sentence in line.sentences for index in sentence.ids[0])
             # Hypothesis n of a line with several sentences joins number n of each.
             hypotheses = tuple(join(ranked, self._decoder.penalties) for ranked in zip(*n_best_lists, strict=False))
             if hypotheses and hypotheses[0].score == NEG_INF:
                 failed += 1
-            yield Translation(line.text, source_ids, hypotheses or (empty_hypothesis(),), self._reader)
+            if not hypotheses:
+                hypotheses = (unread_hypothesis(self._members[0].normalizer(line.text)),)
+            yield Translation(line.text, line.source_ids, hypotheses, self._reader)
         if failed:
             logger.warning("%s, so the translations of %s are empty.", _NOT_NUMBERS, counted(failed, "line"))
 
@@ -289,10 +297,11 @@ class Translator:
         read = _windows(pairs, self._settings.window, lambda pair: len(pair[0]) + len(pair[1]))
         windows = (self._read_pairs(window, numbers) for window in read)
         size = self._settings.batch_tokens or _BATCH_TOKENS
-        for line, [hypothesis] in self._decode(windows, self._decoder.force, size):
+        for line, hypotheses in self._decode(windows, self._decoder.force, size):
+            hypothesis = replace(join(hypotheses, self._decoder.penalties), text=line.target_text)
             if math.isnan(hypothesis.log_probability):
                 raise DataError(f"{_NOT_NUMBERS}, so nothing can be scored.")
-            yield Translation(line.text, line.sentences[0].ids[0], (hypothesis,), self._reader)
+            yield Translation(line.text, line.source_ids, (hypothesis,), self._reader)
 
     def _decode(
         self,
@@ -327,32 +336,41 @@ class Translator:
             logger.warning("%s", warning)
 
     def _read_lines(self, lines: Sequence[str], numbers: Iterator[int]) -> list[_Line]:
-        """Encode the lines of a window; sentences that are too long are split."""
+        """Encode the lines of a window but those that stay as they are; sentences that are too long are split."""
         lines = [line.rstrip("\r\n") for line in lines]
         normal = self._members[0].normalizer.all(lines)
-        texts_of_lines = [[line] if line else [] for line in normal]
-        if self._settings.split_sentences:
-            language = base_language(self.recipe.data.source)
-            texts_of_lines = [[text.strip() for text in split_sentences(line, language)] for line in normal]
+        keeps_numbers = self._settings.keep_numbers is not False
+        texts_of_lines = [
+            self._sentences(line, self.recipe.data.source)
+            if any(map(str.isalpha, line)) or (line and not keeps_numbers)
+            else []
+            for line in normal
+        ]
         encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
         window = []
         for line, texts, number in zip(lines, texts_of_lines, numbers, strict=False):
             sentences: list[SourceSentence] = []
             for sentence in islice(encoded, len(texts)):
                 is_short = sentence.length <= self._settings.max_source
-                sentences += [sentence] if is_short else self._parts(sentence, number)
+                name = f"Line {number}" if len(texts) == 1 else f"A sentence of line {number}"
+                sentences += [sentence] if is_short else self._parts(sentence, name)
             placed = [replace(sentence, place=(number, place)) for place, sentence in enumerate(sentences)]
             window.append(_Line(line, placed))
         return window
 
-    def _parts(self, sentence: SourceSentence, number: int) -> list[SourceSentence]:
-        """The parts of a sentence that is too long."""
+    def _sentences(self, line: str, language: str) -> list[str]:
+        """The sentences of a line that are read by themselves, or the line as the only one."""
+        if self._settings.split_sentences is False:
+            return [line]
+        return [text.strip() for text in split_sentences(line, base_language(language))]
+
+    def _parts(self, sentence: SourceSentence, name: str) -> list[SourceSentence]:
+        """The parts of a sentence that is too long; the warning names it."""
         longest = self._settings.max_source
         parts = self._encode(split_text(sentence.text, lambda part: self._encode([part])[0].length <= longest))
         logger.warning(
-            "%s %d has %d tokens, but a model reads at most %d at a time: it is translated in %d parts.",
-            "A sentence of line" if self._settings.split_sentences else "Line",
-            number,
+            "%s has %d tokens, but a model reads at most %d at a time: it is translated in %d parts.",
+            name,
             sentence.length,
             longest,
             len(parts),
@@ -360,24 +378,41 @@ class Translator:
         return parts
 
     def _read_pairs(self, pairs: Sequence[Pair], numbers: Iterator[int]) -> list[_Line]:
-        """Encode the pairs of a window. Raises DataError if one is too long, UsageError if ids are no tokens."""
-        subwords, normalizer = self._members[0].target, self._members[0].normalizer
-        sentences = self._encode(normalizer.all([source for source, _ in pairs]))
+        """Encode the pairs of a window, sentence by sentence where both sides have as many.
+
+        Raises DataError if one is too long, UsageError if ids are no tokens.
+        """
+        normal = self._members[0].normalizer.all([source for source, _ in pairs])
+        sides = [self._known_sentences(source, target) for source, (_, target) in zip(normal, pairs, strict=True)]
+        encoded = iter(self._encode([text for texts, _, _ in sides for text in texts]))
         window = []
-        for (source, target), sentence, number in zip(pairs, sentences, numbers, strict=False):
-            if isinstance(target, str):
-                ids, text = tuple(subwords.encode(normalizer(target))), target
-            else:
-                for index in target:
-                    if index in (PAD, BOS, EOS) or not 0 <= index < len(subwords):
-                        limit = f"below {len(subwords)}, but one is {index}"
-                        raise UsageError(f"Target ids must be tokens of the vocabulary, {limit}.")
-                ids, text = tuple(target), subwords.decode(target)
-            if (sentence.length + 1) * (len(ids) + 1) > _MAX_WEIGHTS:
-                raise DataError(f"Line {number} has {sentence.length:,} and {len(ids):,} tokens, too many to score.")
-            known = replace(sentence, target=ids, target_text=clean(text))
-            window.append(_Line(source.rstrip("\r\n"), [known]))
+        for (source, _), (_, targets, target_text), number in zip(pairs, sides, numbers, strict=False):
+            sentences = []
+            for ids, sentence in zip(targets, encoded, strict=False):
+                if (sentence.length + 1) * (len(ids) + 1) > _MAX_WEIGHTS:
+                    raise DataError(
+                        f"Line {number} has {sentence.length:,} and {len(ids):,} tokens, too many to score."
+                    )
+                sentences.append(replace(sentence, target=ids))
+            window.append(_Line(source.rstrip("\r\n"), sentences, target_text))
         return window
+
+    def _known_sentences(
+        self, source: str, target: str | Sequence[int]
+    ) -> tuple[list[str], list[tuple[int, ...]], str]:
+        """The sentences of a source, the ids of their translations, and the whole translation. Raises UsageError."""
+        subwords, data = self._members[0].target, self.recipe.data
+        if not isinstance(target, str):
+            for index in target:
+                if index in (PAD, BOS, EOS) or not 0 <= index < len(subwords):
+                    limit = f"below {len(subwords)}, but one is {index}"
+                    raise UsageError(f"Target ids must be tokens of the vocabulary, {limit}.")
+            return [source], [tuple(target)], clean(subwords.decode(target))
+        normal = self._members[0].normalizer(target)
+        sources, targets = self._sentences(source, data.source), self._sentences(normal, self.to or data.target)
+        if len(sources) != len(targets) or not sources:
+            sources, targets = [source], [normal]
+        return sources, [tuple(ids) for ids in subwords.encode_batch(targets)], clean(target)
 
     def _encode(self, texts: Sequence[str]) -> list[SourceSentence]:
         """Encode texts in the normal form of the first member; each other member reads its own."""

@@ -37,6 +37,13 @@ class DecodingConfig(Section):
     mbr_beta: Annotated[float, Field(gt=0, le=10)] = 2.0
     """beta of chrF there: recall counts beta times as much as precision. Smaller values make translations shorter."""
 
+    split_sentences: bool | None = None
+    """Whether each sentence of a line is translated by itself; scores, hypotheses and alignments are those of the line. null: as training
+    finds it, true unless a tenth of the lines of the training text have several sentences."""
+    keep_numbers: bool | None = None
+    """Whether a line without letters, such as 12345, stays as it is. null: as training finds it, true unless half of the lines of the
+    training text are such lines."""
+
     @property
     def hypotheses(self) -> int:
         """How many translations of a sentence are at work at a time: samples, or the beam size."""

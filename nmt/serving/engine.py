@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from nmt.alignment.extraction import AlignedPair
 from nmt.alignment.translation import Translation
+from nmt.bundle.folder import Bundle
 from nmt.bundle.places import find_model, model_name
 from nmt.decoding.loading import load_bundles
 from nmt.decoding.translator import Translator
-from nmt.recipe import DecodingConfig
 from nmt.runtime.arguments import PrecisionName
 
 _MOST_WEIGHTS = 40_000
@@ -60,16 +60,20 @@ class ServedHypothesis:
     log_probability: float
     tokens: int
     pair: AlignedPair | None = None
+    unknown: str = ""
+    """The characters of the line that the model does not know."""
 
     @classmethod
-    def of(cls, translation: Translation, rank: int, *, is_aligned: bool) -> ServedHypothesis:
-        """One hypothesis of a translation."""
+    def of(cls, translation: Translation, rank: int, bundle: Bundle, *, is_aligned: bool) -> ServedHypothesis:
+        """One hypothesis of a translation by a model."""
         hypothesis = translation.hypotheses[rank]
         pair = None
         if is_aligned and translation.is_aligned(rank):
             size = len(translation.words_of_tokens()[0]) * len(translation.words_of_tokens(rank)[0])
             pair = translation.aligned_pair(rank) if size <= _MOST_WEIGHTS else None
-        return cls(hypothesis.text, hypothesis.score, hypothesis.log_probability, hypothesis.length, pair)
+        score, log_probability, line = hypothesis.score, hypothesis.log_probability, translation.source
+        unknown = bundle.source.unknown_characters(bundle.normalizer(line)) if translation.source_ids else ()
+        return cls(hypothesis.text, score, log_probability, hypothesis.length, pair, "".join(sorted(unknown)))
 
     def as_json(self) -> dict[str, Any]:
         """It as `nmt translate --format jsonl` and `nmt align --format json` write it."""
@@ -94,10 +98,10 @@ class Engine:
         """Load the models. Raises DataError or UsageError."""
         models: list[ServedModel] = []
         self._translators: list[Translator] = []
-        self._decoding: list[DecodingConfig] = []
+        self._bundles: list[Bundle] = []
         for path, bundle in zip(paths, load_bundles(map(find_model, paths), device), strict=True):
             recipe = bundle.recipe
-            translator = Translator(bundle, precision=precision, split_sentences=True)
+            translator = Translator(bundle, precision=precision)
             for source, target in recipe.data.directions:
                 name = model_name(path) if len(recipe.data.directions) == 1 else f"{model_name(path)} {source}-{target}"
                 same = sum(model.name == name or model.name.startswith(f"{name} (") for model in models)
@@ -105,23 +109,23 @@ class Engine:
                 has_attention, width = recipe.model.has_attention, recipe.decoding.hypotheses
                 models.append(ServedModel(name, source, target, has_attention, width))
                 self._translators.append(translator.with_options(to=target))
-                self._decoding.append(recipe.decoding)
+                self._bundles.append(bundle)
         self.models = tuple(models)
 
     def run(self, setting: Setting, tasks: Sequence[Any]) -> list[list[ServedHypothesis]]:
         """Translate or score lines; gives the hypotheses of each. Raises DataError if a model is damaged."""
-        translator = self._translators[setting.model]
+        translator, bundle = self._translators[setting.model], self._bundles[setting.model]
         is_aligned = setting.is_aligned and self.models[setting.model].has_attention
         options: dict[str, Any] = {"alignments": is_aligned, "posterior": is_aligned and setting.posterior}
         if setting.is_scored:
             translations = translator.score(tasks, **options)
         else:
-            wide_enough = self._decoding[setting.model].wide_enough(setting.n_best)
+            wide_enough = bundle.recipe.decoding.wide_enough(setting.n_best)
             decoding = wide_enough if setting.beam_size is None else {"beam_size": setting.beam_size}
             translations = translator.translate(list(tasks), decoding=decoding, n_best=setting.n_best, **options)
         return [
             [
-                ServedHypothesis.of(translation, rank, is_aligned=is_aligned)
+                ServedHypothesis.of(translation, rank, bundle, is_aligned=is_aligned)
                 for rank in range(len(translation.hypotheses))
             ]
             for translation in translations

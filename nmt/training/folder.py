@@ -31,6 +31,8 @@ BEST = "best"
 LOCK = ".lock"
 """The file whose lock a training holds. It stays in a run folder when the training has ended."""
 _EXTENSIBLE = (
+    "decoding.split_sentences",
+    "decoding.keep_numbers",
     LENGTH_PENALTY,
     MBR_SAMPLES,
     MBR_BETA,
@@ -42,7 +44,7 @@ _EXTENSIBLE = (
     "training.validation.patience",
     "training.validation.keep_best",
 )
-"""Settings of how long a run goes on and what is noted of it. Changing them makes no other run of it."""
+"""Settings of how long a run goes on, how it decodes and what is noted of it. Changing them makes no other run of it."""
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,18 @@ from nmt.data.rules import text_rules
 from nmt.errors import DataError
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.model.interface import ModelBuilder
-from nmt.recipe import Recipe
+from nmt.recipe import DecodingConfig, Recipe
 from nmt.runtime.device import Precision, check_precision, choose_precision
 from nmt.runtime.progress import with_progress
+from nmt.text.languages import base_language
+from nmt.text.sentences import split_sentences
 from nmt.text.subwords import Subwords
 from nmt.training.folder import State, open_folder
 from nmt.training.parallel import Ranks
 from nmt.training.pretrained import load_pretrained
+
+_READ = 2000
+"""About how many lines are read to choose settings of decoding."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,15 @@ class TrainingText:
         """A hash of each text, by the setting that names it."""
         hashes = {"data.train": self.train.fingerprint, "data.valid": self.valid.fingerprint}
         return hashes if self.links is None else {**hashes, "training.guided_alignment.links": self.links.fingerprint}
+
+    def decoding(self, config: DecodingConfig, language: str) -> DecodingConfig:
+        """The settings of decoding, with those that are open as the source lines suggest; their language is given."""
+        source = self.train.untagged.source
+        lines = source[:: max(len(source) // _READ, 1)]
+        several = [line for line in lines if len(split_sentences(line, base_language(language))) > 1]
+        lettered = [line for line in lines if any(map(str.isalpha, line))]
+        found = {"split_sentences": len(several) < len(lines) / 10, "keep_numbers": len(lettered) > len(lines) / 2}
+        return config.model_copy(update={name: value for name, value in found.items() if getattr(config, name) is None})
 
     def subwords(self, recipe: Recipe) -> tuple[Subwords, Subwords]:
         """The subword models of source and target: those that the recipe names, or new ones trained on the text of an epoch."""
@@ -140,6 +154,7 @@ def prepare(
         check_tokenizer(recipe.evaluation.tokenize)
     with ranks.first_alone():  # the other ranks read its cache
         text = TrainingText.load(recipe)
+    recipe = recipe.model_copy(update={"decoding": text.decoding(recipe.decoding, recipe.data.source)})
     pretrained = None if state is not None else load_pretrained(recipe, build_model)
 
     def subwords() -> tuple[Subwords, Subwords]:

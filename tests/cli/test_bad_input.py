@@ -12,6 +12,8 @@ from tests.cli.conftest import write_lines
 from tests.commands import bad, nmt
 
 LINES = {
+    "moses": ["0 ||| a dog ||| nmt0= -1 ||| -1", "3 ||| a dog ||| ||| -1"],
+    "unmoses": ["0 ||| a dog"],
     "short": ["a cat sleeps"],
     "gold": ["0-0 4-2", "", "0-0 1-1"],
     "gold1": ["0-0 4-2"],
@@ -49,6 +51,14 @@ TABLE = {
     "translate en-de --engine ray -i text.en -o .": (2, "text.en is the input itself"),
     # nmt evaluate, nmt score
     "score en-de -s - -t -": (2, "Standard input holds one side of the text: name a file for the other."),
+    "score en-de -s text.en": (2, "either --target or --n-best"),
+    f"score en-de {PAIR} --n-best moses": (2, "either --target or --n-best"),
+    "score en-de -s - --n-best -": (2, "at most one of them is standard input"),
+    "score en-de -s text.en --n-best moses": (
+        1,
+        "moses, line 2: expected `number ||| text ||| features ||| score` with a",
+    ),
+    "score en-de -s text.en --n-best unmoses": (1, "unmoses, line 1: expected `number ||| text |||"),
     "score en-de -q -s /dev/stdin -t text.de": (1, "/dev/stdin has 1 line, but text.de has 3:"),
     "align en-de -s bad.gz -t text.de": (1, "bad.gz is damaged and cannot be read to its end"),
     "translate en-de --set decoding.sampling=5": (2, "sampling"),

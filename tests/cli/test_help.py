@@ -92,7 +92,11 @@ def test_the_help_of_a_command_needs_no_manual(name: str) -> None:
             if get_origin(kind) is Literal:
                 assert set(get_args(kind)) <= words, parameter
     for command, mention in re.findall(r"(?:nmt (\w+) )?(?<![\w-])(--[a-z][a-z-]*)", text):
-        assert mention in {"--help", *TORCHRUN, *(name for item in parameters(command or name) for name in item.opts)}
+        assert mention in {
+            "--help",
+            *TORCHRUN,
+            *(name for item in parameters(command or name) for name in [*item.opts, *item.secondary_opts]),
+        }
 
 
 def test_a_wrong_example_would_not_parse() -> None:

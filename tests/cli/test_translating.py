@@ -80,6 +80,45 @@ def test_n_best_lists_are_written_as_a_table_or_as_objects(model: Path, tmp_path
     assert any(links)
 
 
+def test_a_list_of_moses_is_written_and_gets_the_scores_of_more_models(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("the dog sees the cat\n\nthe man likes the house\n")
+    arguments = [model, "-i", tmp_path / "in", "--n-best", "2"]
+    written = good(nmt("translate", *arguments, "--format", "moses", "-o", tmp_path / "list"))
+    table = [row.split("\t") for row in good(nmt("translate", *arguments, "--format", "tsv")).splitlines()[1:]]
+    lines = (tmp_path / "list").read_text().splitlines()
+    assert (written, lines) == (
+        "",
+        [f"{int(line) - 1} ||| {text} ||| nmt0= {log} ||| {score}" for line, _, score, log, text in table],
+    )
+    others = ["2 ||| die Frau ||| LM0= -3.5 TM0= -1 -2 ||| -4.25 ||| 0-0 1-1", "0 ||| &#124;&#124;&#124; ||| ||| -1"]
+    (tmp_path / "list").write_text("\n".join([*lines, *others]) + "\n")
+    scored = good(nmt("score", model, "-s", tmp_path / "in", "--n-best", tmp_path / "list")).splitlines()
+    for line, before in zip(scored[: len(lines)], lines, strict=True):
+        number, text, features, score = line.split(" ||| ")
+        name, first, second, again = features.split()
+        assert (f"{number} ||| {text} ||| {name} {first} ||| {score}", name, second) == (before, "nmt0=", "nmt1=")
+        assert number == "1" or abs(float(first) - float(again)) < 2e-3  # no model reads a blank line to translate it
+    start, end = scored[-2].split("nmt0= ")
+    assert start == "2 ||| die Frau ||| LM0= -3.5 TM0= -1 -2 "
+    assert end.endswith(" ||| -4.25 ||| 0-0 1-1")
+    assert scored[-1].startswith("0 ||| &#124;&#124;&#124; ||| nmt0= -")
+    pair = ["-s", tmp_path / "one", "-t", tmp_path / "two", "-q"]
+    (tmp_path / "one").write_text("the man likes the house\n")
+    (tmp_path / "two").write_text("die Frau\n")
+    assert good(nmt("score", model, *pair)) == end.partition(" ")[0] + "\n"
+
+
+def test_lines_cut_at_the_length_limit_are_counted_and_marked(untrained: Path) -> None:
+    text = b"the dog sees a cat\n\n12\n" + b"a dog sees the cat " * 9 + b"\n"
+    arguments = ["--set", "decoding.max_ratio=0.1", "--beam-size", "1", "--format", "jsonl"]
+    ended = nmt("translate", "en-de", *arguments, stdin=text, cwd=untrained)
+    best = [json.loads(line)["hypotheses"][0] for line in good(ended).splitlines()]
+    assert [hypothesis["finished"] for hypothesis in best] == [False, True, True, False]
+    assert ended.stderr.decode() == (
+        "nmt: The translations of 2 lines reached the length limit (decoding.max_ratio): they are cut off, or repeat themselves.\n"
+    )
+
+
 def test_samples_follow_from_their_seed_and_line(model: Path) -> None:
     text = b"the dog sees the cat\nthe man likes the house\nthe dog sees the cat\n" * 4
     arguments = ["translate", model, "--sample", "--set", "decoding.sampling.temperature=3"]

@@ -243,13 +243,15 @@ def test_no_line_begins_or_ends_with_a_space_though_the_model_writes_one() -> No
 def test_a_line_too_long_is_translated_in_parts_in_its_place(caplog: pytest.LogCaptureFixture) -> None:
     long = " ".join(LINES[:4])
     with caplog.at_level(logging.WARNING):
-        results = translate([bundle("luong")], ["", "a cat", long, "three"], max_source=60, n_best=2)
+        lines = ["", "a cat", long, "three"]
+        results = translate([bundle("luong")], lines, max_source=60, n_best=2, split_sentences=False)
     (record,) = caplog.records
     tokens = len(subwords().encode(long))
     assert record.getMessage() == (
         f"Line 3 has {tokens} tokens, but a model reads at most 60 at a time: it is translated in 3 parts."
     )
-    alone = translate([bundle("luong")], ["a cat", *LINES[:2], " ".join(LINES[2:4]), "three"], n_best=2)
+    parts_alone = ["a cat", *LINES[:2], " ".join(LINES[2:4]), "three"]
+    alone = translate([bundle("luong")], parts_alone, n_best=2, split_sentences=False)
     check_same(results[1], alone[0])
     check_same(results[3], alone[-1])
     penalties = Penalties()
@@ -265,11 +267,13 @@ def test_a_line_too_long_is_translated_in_parts_in_its_place(caplog: pytest.LogC
         torch.testing.assert_close(hypothesis.alignment.sum(1), torch.ones(rows), atol=1e-5, rtol=0)
 
 
-def test_sentences_of_a_line_are_translated_by_themselves() -> None:
-    sentences = ["Where do you come from?", "We saw three ships.", "Nobody knows the answer!"]
-    line = "  ".join(sentences)
-    first, blank, third = translate([bundle("luong")], [line, " ", "three"], split_sentences=True, n_best=2)
-    alone = translate([bundle("luong")], [*sentences, "three"], n_best=2)
+SENTENCES = ["Where do you come from?", "We saw three ships.", "Nobody knows the answer!"]
+
+
+def test_sentences_of_a_line_are_translated_by_themselves_unless_lines_are_whole() -> None:
+    line = "  ".join(SENTENCES)
+    first, blank, third = translate([bundle("luong")], [line, " ", "three"], n_best=2)
+    alone = translate([bundle("luong")], [*SENTENCES, "three"], n_best=2)
     check_same(third, alone[-1])
     assert blank.text == ""
     parts = [translation.hypotheses[0] for translation in alone[:3]]
@@ -279,6 +283,43 @@ def test_sentences_of_a_line_are_translated_by_themselves() -> None:
     assert first.score == pytest.approx(Penalties().joint_score(parts), abs=1e-5)
     assert first.hypotheses[0].alignment.shape[1] == len(first.source_ids) + 1
     assert first.source_words == tuple(line.split())
+    assert first.finished == all(part.finished for part in parts)
+    check_same(Translator([bundle("luong")], split_sentences=None).translate(line, n_best=2), first)
+    whole = Translator([bundle("luong")], split_sentences=False)
+    assert whole.translate(line).source_ids == tuple(subwords().encode(" ".join(SENTENCES)))
+    check_same(whole.with_options(split_sentences=None).translate(line), whole.translate(line))
+
+
+def test_pairs_are_read_by_sentences_where_both_sides_have_as_many() -> None:
+    translator = Translator([bundle("luong")])
+    targets = ["Three old men.", "A cat?", "It looked at the mat."]
+    pairs = list(zip(SENTENCES, targets, strict=True))
+    alone = [translation.hypotheses[0] for translation in translator.score(pairs)]
+    joined = translator.score(("  ".join(SENTENCES), " ".join(targets)))
+    best = joined.hypotheses[0]
+    assert best.log_probability == pytest.approx(sum(part.log_probability for part in alone), abs=1e-4)
+    assert (best.ids, joined.text) == (sum((part.ids for part in alone), ()), " ".join(targets))
+    assert (joined.words, joined.source_words) == (tuple(" ".join(targets).split()), tuple(" ".join(SENTENCES).split()))
+    weights = joined.alignment
+    assert not weights[:3, 5:].any()  # the first sentence reads itself alone
+    assert weights[:3, :5].any()
+    unequal = (" ".join(SENTENCES), " ".join(targets[:2]))
+    whole = Translator([bundle("luong")], split_sentences=False)
+    check_same(translator.score(unequal), whole.score(unequal))
+    for pair in (("", ""), ("", "A cat."), (" ".join(SENTENCES), "")):
+        check_same(translator.score(pair), whole.score(pair))
+
+
+def test_a_line_without_letters_stays_as_it_is() -> None:
+    lines = ["12345", " 2026-11-28\t", "--- 3.5 ---", "\U0001f436 !", "3 ships", "\u200b"]
+    results = translate([bundle()], lines, n_best=2)
+    assert [item.text for item in results[:4]] == ["12345", "2026-11-28", "--- 3.5 ---", "\U0001f436 !"]
+    assert [len(item.hypotheses) for item in results[:4]] == [1] * 4
+    assert [(item.source_ids, item.links, item.finished) for item in results[:4]] == [((), frozenset(), True)] * 4
+    assert results[4].source_ids
+    assert results[5].text == ""
+    read = translate([bundle()], lines, keep_numbers=False)
+    assert [bool(item.source_ids) for item in read] == [True] * 5 + [False]
 
 
 def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:

@@ -111,6 +111,7 @@ def test_it_agrees_with_the_command_and_python_and_finishes_what_it_accepted(mod
             assert third.score == pytest.approx(other["score"], abs=2e-4)
             assert one["log_probability"] == pytest.approx(other["log_probability"], abs=2e-4)
             assert one["alignment"] == other["alignment"]["links"]
+            assert one["finished"] == third.finished
 
 
 def test_bad_options_and_models_are_refused_in_one_line(model: Path, tmp_path: Path) -> None:
@@ -146,6 +147,12 @@ def test_a_known_translation_is_scored_and_aligned(engine: Engine, model: Path, 
     assert np.allclose(line.pair.alignment.weights, expected.alignment, atol=1e-5)
     assert line.pair.links == expected.links
     assert line.score == pytest.approx(expected.score, abs=1e-4)
+
+
+def test_characters_that_the_model_does_not_know_are_named_unless_the_line_stays_as_it_is(engine: Engine) -> None:
+    lines = [hypotheses[0] for hypotheses in engine.run(Setting(0), ["a dog", "a dog ☂ 中", "12 ☂"])]
+    assert [line.unknown for line in lines] == ["", "☂中", ""]
+    assert lines[2].text == "12 ☂"
 
 
 def test_an_alignment_that_would_be_megabytes_is_left_out(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

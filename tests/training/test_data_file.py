@@ -7,7 +7,11 @@ import pytest
 
 from nmt import __version__
 from nmt.cli.inspecting import info
+from nmt.data.columns import collect
+from nmt.data.corpus import ParallelCorpus
 from nmt.data.locators import load_corpus
+from nmt.recipe import DecodingConfig, load_recipe
+from nmt.training.preparation import TrainingText
 from nmt.training.trainer import train
 from tests.training.toy import recipe
 
@@ -45,6 +49,23 @@ def test_a_run_describes_its_text(small: Path, run: Path) -> None:
             "removed": {},
         },
     }
+
+
+def test_decoding_is_as_the_lines_of_the_text_are(run: Path) -> None:
+    decoding = load_recipe(run / "recipe.yaml").decoding
+    assert (decoding.split_sentences, decoding.keep_numbers) == (True, True)
+    for line, others, expected in (
+        ("A dog barks. It runs.", 9, (False, True)),
+        ("A dog barks. It runs.", 10, (True, True)),
+        ("12 7 9", 2, (True, True)),
+        ("12 7 9", 1, (True, False)),
+    ):
+        source, target = collect([[[line] + ["A dog runs."] * others] * 2], 2)
+        text = ParallelCorpus(source, target, "text", ("en", "de"))
+        found = TrainingText(text, text).decoding(DecodingConfig(), "en")
+        assert (found.split_sentences, found.keep_numbers) == expected
+        given = DecodingConfig(split_sentences=True, keep_numbers=True)
+        assert TrainingText(text, text).decoding(given, "en") == given
 
 
 def test_info_shows_it(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -206,7 +206,13 @@ class App:
         except HTTPException as error:
             text, model = (content.texts[0], content.model) if content else ("", None)
             return self._html(error.status_code, text=text, model=model, problem=error.detail)
-        return self._html(text=content.texts[0], model=content.model, translation=str(answer["translatedText"]))
+        unknown = str(answer["unknownCharacters"])
+        return self._html(
+            text=content.texts[0],
+            model=content.model,
+            translation=str(answer["translatedText"]),
+            problem=f"Characters that the model does not know: {unknown}" if unknown else "",
+        )
 
     def _html(self, status: int = 200, **texts: Any) -> Response:
         page = render_page(self.models, characters=self._max_characters, needs_key=self._api_key is not None, **texts)
@@ -288,7 +294,8 @@ def _answer_text(
             for part, hypotheses in zip(parts, translations, strict=True)
         )
 
-    answer: dict[str, Any] = {"translatedText": joined(0)}
+    unknown = {character for hypotheses in translations if hypotheses for character in hypotheses[0].unknown}
+    answer: dict[str, Any] = {"translatedText": joined(0), "unknownCharacters": "".join(sorted(unknown))}
     if content.alternatives:
         others = dict.fromkeys(map(joined, range(1, content.alternatives + 1)))
         answer["alternatives"] = [text for text in others if text != joined(0)]

@@ -26,7 +26,10 @@ MODELS = (
 
 
 def decode(setting: Setting, tasks: Sequence[Task]) -> list[list[ServedHypothesis]]:
-    """The words in reverse; alternative n has the suffix `-n`. The second model shouts. A posterior has no doubts."""
+    """The words in reverse; alternative n has the suffix `-n`. The second model shouts. A posterior has no doubts.
+
+    None knows an umbrella.
+    """
     return [_hypotheses(setting, task) for task in tasks]
 
 
@@ -42,7 +45,8 @@ def _hypotheses(setting: Setting, task: Task) -> list[ServedHypothesis]:
 def _hypothesis(setting: Setting, source: str, target: str, score: float) -> ServedHypothesis:
     is_aligned = setting.is_aligned and MODELS[setting.model].has_attention
     pair = _pair(source, target, 1.0 if setting.posterior else 0.8) if is_aligned else None
-    return ServedHypothesis(target, score, 2 * score, len(target.split()) + 1, pair)
+    unknown = "☂" if "☂" in source else ""
+    return ServedHypothesis(target, score, 2 * score, len(target.split()) + 1, pair, unknown)
 
 
 def _pair(source: str, target: str, peak: float) -> AlignedPair:

@@ -29,7 +29,7 @@ def translate(client: TestClient, q: object, **fields: object) -> Any:
 
 
 def test_json_and_a_form_get_the_same_answer(client: TestClient) -> None:
-    expected = {"translatedText": "c b a", "model": "one"}
+    expected = {"translatedText": "c b a", "unknownCharacters": "", "model": "one"}
     assert translate(client, "a b c") == expected
     form = {"q": "a b c", **TO_GERMAN, "format": "text", "api_key": "", "unknown": "x"}
     assert client.post("/translate", data=form).json() == expected
@@ -50,6 +50,12 @@ def test_a_list_of_texts_gets_lists(client: TestClient) -> None:
     assert translate(client, [])["translatedText"] == []
     form = client.post("/translate", data={"q": ["a b", "c"], **TO_GERMAN})
     assert form.json()["translatedText"] == ["b a", "c"]
+
+
+def test_characters_that_the_model_does_not_know_are_named(client: TestClient) -> None:
+    assert translate(client, "a ☂\nb")["unknownCharacters"] == "☂"
+    assert translate(client, ["a", "☂"])["unknownCharacters"] == ["", "☂"]
+    assert "model does not know: ☂</span>" in client.post("/", data={"q": "a ☂", "model": "one"}).text
 
 
 def test_hypotheses_have_scores_and_alignments(client: TestClient) -> None:
@@ -118,7 +124,7 @@ def test_without_an_identifier_no_language_is_detected(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "identifier", _raise_missing)
     refused = client.post("/detect", json={"q": "a"})
     assert (refused.status_code, "attentional-nmt[langid]" in refused.json()["error"]) == (501, True)
-    assert translate(client, "a", source="auto") == {"translatedText": "a", "model": "one"}
+    assert translate(client, "a", source="auto") == translate(client, "a")
     with client_of(models=[MODELS[0], replace(MODELS[1], source="fr")]) as two:
         refused = two.post("/translate", json={"q": "a", "source": "auto", "target": "de"})
         assert refused.json()["error"] == (

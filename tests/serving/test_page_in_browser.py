@@ -250,6 +250,14 @@ def test_a_busy_server_is_asked_again_on_demand_and_one_that_refuses_is_not(visi
     assert page.is_hidden(".again")
 
 
+def test_characters_that_the_model_does_not_know_are_named(visit: Open) -> None:
+    page = visit()
+    type_text(page, "a ☂\nb", "☂ a\nb")
+    assert page.inner_text(".status") == "Characters that the model does not know: ☂"
+    type_text(page, "a\nb", "a\nb")
+    assert page.inner_text(".status") == ""
+
+
 def test_the_key_is_asked_for(visit: Open) -> None:
     with serving(api_key="secret") as port:
         page = visit(port=port)

@@ -77,7 +77,8 @@ async function translate(column, signal) {
   } finally {
     if (!signal.aborted) column.root.classList.remove("waiting");
   }
-  say(column, "");
+  const unknown = new Set(state.lines.flatMap(({ text }) => [...(recall(column.model, text)?.unknown ?? "")]));
+  say(column, unknown.size ? `Characters that the model does not know: ${[...unknown].join(" ")}` : "");
   showTranslation(column);
 }
 

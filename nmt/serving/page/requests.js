@@ -75,6 +75,6 @@ async function fetchLines(model, lines, alignment, signal) {
   const answer = await (await ask("translate", content, signal)).json();
   answer.lines.forEach(([line], at) => {
     if (!alignment) for (const hypothesis of line?.hypotheses ?? []) delete hypothesis.alignment; // null: not asked for
-    remember(model, missing[at], line?.hypotheses ?? []);
+    remember(model, missing[at], Object.assign(line?.hypotheses ?? [], { unknown: answer.unknownCharacters[at] }));
   });
 }

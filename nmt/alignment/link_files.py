@@ -1,7 +1,7 @@
 """Read and write files of links: Pharaoh format; read also the NAACL format of the shared tasks of 2003 and 2005.
 
-Pharaoh has one line per sentence pair: `i-j` is sure, `ipj` possible, 0-based, source first. A confidence may follow, as in
-`3-4:0.97`; it is ignored when links are read.
+Pharaoh has one line per sentence pair: `i-j` is sure, `ipj` or `i?j` possible, 0-based, source first. A confidence may follow,
+as in `3-4:0.97`; it is ignored when links are read.
 
 NAACL has one line per link (Mihalcea and Pedersen 2003, section 3):
 
@@ -20,7 +20,7 @@ from nmt.data.lines import read_lines
 from nmt.errors import DataError
 from nmt.runtime.wording import counted
 
-_PHARAOH = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})(?::[0-9.eE+-]+)?")
+_PHARAOH = re.compile(r"([0-9]{1,9})([-p?])([0-9]{1,9})(?::[0-9.eE+-]+)?")
 _NAACL = re.compile(r"([0-9]{1,7})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([SP]))?(?:\s+[0-9.eE+-]+)?")
 
 
@@ -48,20 +48,20 @@ def read_gold(path: Path, sentences: int | None = None) -> list[GoldLinks]:
 
 
 def parse_pharaoh(line: str, where: str) -> GoldLinks:
-    """Parse a line in Pharaoh format: `i-j` is sure, `ipj` possible, 0-based, source first.
+    """Parse a line in Pharaoh format: `i-j` is sure, `ipj` or `i?j` possible, 0-based, source first.
 
     Raises:
         DataError: the line has anything else. The message begins with `where`, the file and line.
     """
-    links: dict[str, set[tuple[int, int]]] = {"-": set(), "p": set()}
+    links: dict[str, set[tuple[int, int]]] = {"-": set(), "p": set(), "?": set()}
     for token in line.split():
         match = _PHARAOH.fullmatch(token)
         if match is None:
             raise DataError(
-                f"{where}: '{token[:60]}' is not a link; write i-j (sure) or ipj (possible), counted from 0."
+                f"{where}: '{token[:60]}' is not a link; write i-j (sure), ipj or i?j (possible), counted from 0."
             )
         links[match[2]].add((int(match[1]), int(match[3])))
-    return GoldLinks(frozenset(links["-"]), frozenset(links["p"]))
+    return GoldLinks(frozenset(links["-"]), frozenset(links["p"] | links["?"]))
 
 
 def format_pharaoh(links: GoldLinks | Collection[tuple[int, int]]) -> str:

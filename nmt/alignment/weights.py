@@ -3,15 +3,18 @@
 Matrices have one row per target word and one column per source word, [T S], like the figures of Bahdanau et al. (2015).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nmt.alignment.link_files import parse_pharaoh
+from nmt.alignment.links import check_within
 from nmt.runtime.equality import EqualByValue
 from nmt.runtime.wording import excerpt
+from nmt.text.scripts import splitter
 
 Matrix = NDArray[np.float64]
 AlignmentWeights = Literal["posterior", "attention"]
@@ -51,6 +54,27 @@ class Alignment(EqualByValue):
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "source", tuple(self.source))
         object.__setattr__(self, "target", tuple(self.target))
+
+    @classmethod
+    def of_links(
+        cls, source: str | Sequence[str], target: str | Sequence[str], links: str | Iterable[tuple[int, int]]
+    ) -> Self:
+        """The alignment that has weight 1 where an aligner linked two words, to be drawn by `nmt.plot_alignment`.
+
+        Args:
+            source, target: the words, or a sentence: what spaces separate, or its characters if it is written without spaces.
+            links: pairs (source, target) of word positions from 0, or a line in Pharaoh format (`0-0 1-2`).
+
+        Raises:
+            DataError: a link is malformed, or lies beyond the sentences.
+        """
+        words = [splitter([side])(side) if isinstance(side, str) else list(side) for side in (source, target)]
+        pairs = parse_pharaoh(links, "The links").possible if isinstance(links, str) else frozenset(links)
+        check_within(pairs, len(words[0]), len(words[1]), "The links")
+        weights = np.zeros((len(words[1]), len(words[0])))
+        for i, j in pairs:
+            weights[j, i] = 1
+        return cls(weights, tuple(words[0]), tuple(words[1]))
 
 
 def between_words(

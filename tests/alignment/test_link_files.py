@@ -13,7 +13,8 @@ from nmt.errors import DataError
 
 
 def test_a_line_of_pharaoh_links() -> None:
-    gold = parse_pharaoh("0-0  1p2 10-3 1-1", "here")
+    gold = parse_pharaoh("0-0  1?2 10-3 1-1", "here")
+    assert gold == parse_pharaoh("0-0  1p2 10-3 1-1", "here")
     assert gold.sure == {(0, 0), (10, 3), (1, 1)}
     assert gold.possible - gold.sure == {(1, 2)}
     assert format_pharaoh(gold) == "0-0 1-1 1p2 10-3"

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from nmt.alignment.weights import Alignment, between_words, entropy
+from nmt.errors import DataError
 
 
 def random_rows(targets: int, sources: int) -> np.ndarray:
@@ -32,6 +33,15 @@ def test_alignment_keeps_a_copy_of_its_weights_that_cannot_change() -> None:
 def test_alignment_refuses_what_is_no_weight_matrix(weights: list[list[float]], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         Alignment(np.array(weights), ("a",), ("b", "c"))
+
+
+def test_links_become_weights_of_one_between_words_or_the_characters_of_unspaced_text() -> None:
+    expected = Alignment(np.array([[0.0, 1.0], [1.0, 0.0]]), ("red", "dog"), ("hund", "rot"))
+    assert Alignment.of_links("red dog", "hund rot", {(0, 1), (1, 0)}) == expected
+    assert Alignment.of_links(["red", "dog"], ["hund", "rot"], "0-1 1?0") == expected
+    assert Alignment.of_links("a", "赤い犬", "").target == ("赤", "い", "犬")
+    with pytest.raises(DataError, match="2-0 lies beyond the sentences, which have 2 source"):
+        Alignment.of_links("red dog", "hund rot", "2-0")
 
 
 # --- merging ----------------------------------------------------------------------------------------------------

@@ -66,6 +66,21 @@ def test_text_without_spaces_is_said_to_be_linked_by_characters(folder: Path, tm
     assert done.stderr.decode().count("The target is written without spaces: its words are its characters.") == 1
 
 
+def test_lines_of_both_sides_are_read_as_one_file(folder: Path) -> None:
+    lines = "".join(f"{source} ||| {target}\n" for source, target in zip(SOURCE * 20, TARGET * 20, strict=True))
+    joined = nmt("links", "-", "-q", stdin=lines.encode(), cwd=folder)
+    assert good(joined).splitlines() == LINKS * 20
+
+
+def test_the_links_of_one_direction_and_both_joined(folder: Path) -> None:
+    assert (
+        re.sub(r":[01]\.[0-9]+", "", links(folder, "--direction", "forward", "--confidence", "-q")).splitlines()
+        == LINKS * 20
+    )
+    assert links(folder, "--direction", "reverse", "-q").splitlines() == LINKS * 20
+    assert links(folder, "--symmetrize", "grow-diag-final-and", "-q").splitlines() == LINKS * 20
+
+
 def test_a_short_text_learns_from_more(folder: Path) -> None:
     more = ["--more-source", "text.en.gz", "--more-target", "text.de.gz"]
     assert good(nmt("links", "-s", "short.en", "-t", "short.de", *more, cwd=folder)).splitlines() == LINKS[:2]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from math import prod
 from string import punctuation
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.alignment.links import ConfidentLinks, Links
+from nmt.alignment.links import ConfidentLinks, Links, argmax_links, flip
 from nmt.alignment.statistical.hmm import (
     FLOOR,
     GAMMA,
@@ -22,6 +22,7 @@ from nmt.alignment.statistical.hmm import (
     ROUNDS,
     THRESHOLD,
     LearnedHMM,
+    Posteriors,
     Weights,
     agreement,
     learn,
@@ -29,6 +30,7 @@ from nmt.alignment.statistical.hmm import (
 from nmt.alignment.statistical.ibm1 import TranslationTable
 from nmt.alignment.statistical.word_forms import WordForms, Words, spelling_similarity
 from nmt.alignment.statistical.word_pairs import Cells, Floats, Ids
+from nmt.alignment.symmetrization import Heuristic, symmetrize
 from nmt.errors import DataError
 from nmt.text.normalization import Normalizer
 from nmt.text.scripts import Split, splitter
@@ -39,6 +41,8 @@ MAX_WORDS = 200
 """Most words per side. Longer pairs are not learned from and get no links."""
 _BLOCK_LINES = 10_000
 _Key = TypeVar("_Key", np.int64, np.str_)
+Direction = Literal["forward", "reverse"]
+"""Forward links each target word to one source word at most, reverse each source word to one target word."""
 
 
 _normalize = Normalizer("nfc")
@@ -129,11 +133,40 @@ class HMMAligner:
 
     def weights(self, text: Iterable[tuple[str, str]]) -> Iterator[Weights]:
         """The confidence of every possible link of each pair of lines, [T S]; zeros for blank and too long pairs."""
+        return self._matrices(text, lambda *models_and_cells: np.minimum(agreement(*models_and_cells), 1))
+
+    def directed_links(self, text: Iterable[tuple[str, str]], direction: Direction) -> Iterator[ConfidentLinks]:
+        """The links of one direction's model, with their posteriors.
+
+        Each word that it generates is linked to the word of the largest posterior, unless the empty word's is larger.
+        """
+        is_forward = direction == "forward"
+
+        def posterior(forward: HMM, backward: HMM, cells: Cells) -> Weights:
+            return Posteriors.of(*((forward, cells) if is_forward else (backward, cells.flipped()))).links
+
+        for weights in self._matrices(text, posterior):
+            generated = weights if is_forward else weights.T
+            empty = 1 - generated.sum(axis=1, keepdims=True)
+            likeliest = argmax_links(np.hstack([generated, empty]))
+            links = frozenset((i, j) for i, j in likeliest if i < generated.shape[1])
+            yield {(i, j): float(weights[j, i]) for i, j in (links if is_forward else flip(links))}
+
+    def joined_links(self, text: Sequence[tuple[str, str]], heuristic: Heuristic) -> Iterator[ConfidentLinks]:
+        """The links of both directions, joined, all with confidence 1."""
+        both = self.directed_links(text, "forward"), self.directed_links(text, "reverse")
+        for forward, reverse in zip(*both, strict=True):
+            yield dict.fromkeys(symmetrize(frozenset(forward), frozenset(reverse), heuristic), 1.0)
+
+    def _matrices(
+        self, text: Iterable[tuple[str, str]], posterior_of: Callable[[HMM, HMM, Cells], Weights]
+    ) -> Iterator[Weights]:
+        """What a function of both models and the cells says of each pair of lines, [T S]."""
         pairs = iter(text)
         while block := list(islice(pairs, _BLOCK_LINES)):
             linkable = [pair if _is_linkable(pair, self.splits) else ("", "") for pair in block]
             cells, source, target = _cells(linkable, self.splits)
-            posterior = np.minimum(agreement(*self._models_of(cells, source, target), cells), 1)
+            posterior = posterior_of(*self._models_of(cells, source, target), cells)
             matrices = {
                 row: matrix
                 for group in cells.groups

@@ -42,6 +42,20 @@ def test_confidences_are_the_geometric_means_of_the_posteriors(taught: HMMAligne
     assert links == {(i, j): pytest.approx(min(float(matrix[j, i]), 1)) for i, j in links}
 
 
+def test_one_direction_links_a_generated_word_once_and_the_other_is_that_of_the_swapped_text() -> None:
+    text = sample.examples("train")[:300]
+    pairs = [(example.source, example.target) for example in text]
+    taught, swapped = HMMAligner.learn(pairs), [pair[::-1] for pair in pairs]
+    forward, reverse = (list(taught.directed_links(pairs, direction)) for direction in ("forward", "reverse"))
+    assert all(len({j for _, j in links}) == len(links) for links in forward)
+    assert any(len({i for i, _ in links}) < len(links) for links in forward)
+    assert all(0 < posterior < 1.001 for links in forward for posterior in links.values())
+    for there, back in zip(reverse, HMMAligner.learn(swapped).directed_links(swapped, "forward"), strict=True):
+        assert there == pytest.approx({(i, j): posterior for (j, i), posterior in back.items()}, rel=1e-2)
+    for links, forward_links, reverse_links in zip(taught.joined_links(pairs, "union"), forward, reverse, strict=True):
+        assert links.keys() == forward_links.keys() | reverse_links.keys()
+
+
 def test_entries_without_weight_are_left_out_and_change_nothing(taught: HMMAligner) -> None:
     together = {(x, y) for source, target in TEXT for x in source.split() for y in target.split()}
     assert 4 <= len(taught.keys) < len(together)

@@ -134,8 +134,8 @@ def _plot(rows: Sequence[Row], path: Path) -> None:
     buckets: tuple[LengthScore, ...] = ()
     for row in rows:
         if row.figures is not None:
-            score, *further = row.candidate.recipe.model.attention_in_words.values()
+            score = next(iter(row.candidate.recipe.model.attention_in_words.values()))
             buckets = row.figures.by_length
-            lines.append(ScoreLine(row.name, [bucket.bleu for bucket in buckets], score, str(further)))
+            lines.append(ScoreLine(row.name, [bucket.bleu for bucket in buckets], score))
     if lines:
         plot_by_length(lines, list(map(str, buckets)), [bucket.sentences for bucket in buckets], path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,7 @@ from nmt.runtime.files import write_content
 from nmt.runtime.progress import with_progress
 
 if TYPE_CHECKING:
-    from nmt.alignment.links import GoldLinks
-    from nmt.alignment.translation import Translation
+    from nmt.alignment.links import GoldLinks, Links
     from nmt.bundle.folder import Bundle
     from nmt.decoding.translator import Translator
     from nmt.plotting.explorer import Reading
@@ -34,7 +33,9 @@ _picture_option = partial(option, panel="Picture")
 
 
 def plot(
-    model: options.Model,
+    model: Annotated[
+        Path | None, argument("Model: a folder, a .zip or hf:owner/name.", "MODEL", default="none, with --links")
+    ] = None,
     sentences: Annotated[list[str] | None, argument("Sentence to translate; or use --source.", "SENTENCE")] = None,
     output: Annotated[Path, option("Picture (.png, .pdf, .svg) or page (.html).", "FILE", "--output", "-o")] = Path(
         "alignment.png"
@@ -42,6 +43,7 @@ def plot(
     source: Annotated[Path | None, file_option("Sentences, one per line; - is stdin.", "--source", "-s")] = None,
     target: Annotated[Path | None, file_option("Align this translation, line by line.", "--target", "-t")] = None,
     translation: Annotated[str | None, option("Align this translation of SENTENCE.", "TEXT", default="none")] = None,
+    links: Annotated[Path | None, file_option("Draw links of any aligner between -s and -t, without a model.")] = None,
     to: options.To = None,
     reference: Annotated[Path | None, file_option("Reference translations, for BLEU.", "--reference", "-r")] = None,
     gold: Annotated[Path | None, file_option("Gold links (Pharaoh or NAACL) of the target, for the AER.")] = None,
@@ -71,7 +73,7 @@ def plot(
 
     Examples:
       nmt plot runs/bahdanau "A man is riding a horse." -o align.png
-      nmt plot runs/bahdanau -s test.en -t test.de -o page.html
+      nmt plot -s test.en -t test.de --links test.align -o page.html
 
     Details:
 
@@ -80,9 +82,12 @@ def plot(
 
     The model translates, unless --target or --translation gives the translations. Gold links are orange squares, dashed
     where only possible. Scripts such as Chinese and Japanese need an installed font or --font.
+
+    --links draws the links of a file (Pharaoh or NAACL) without a model, such as those of `nmt links`, and --gold beside them.
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.bundle.folder import choose_attention
+    from nmt.bundle.languages import choose_direction
     from nmt.bundle.places import model_name
     from nmt.decoding.self_attention import read_self_attention
     from nmt.plotting.explorer import MOST_SENTENCES
@@ -93,6 +98,11 @@ def plot(
     kind = file_format(output, ("html", *FORMATS))
     page = kind == "html"
     refused = {
+        "Give a MODEL, or links of your own: -s FILE -t FILE --links FILE.": not model and not links,
+        "--links draws without a model: leave out MODEL, SENTENCE and their options.": links
+        and (model or to or reference or posterior or self_attention or layer or head or beam_size or compare),
+        "--links are between two files: give both, -s FILE and -t FILE.": links and not (source and target),
+        "--links are between words: leave out --subwords.": links and subwords,
         "--layer and --head choose attention weights: leave them out, or --posterior.": posterior and (layer or head),
         "A page shows words and subwords: leave out --subwords and --font, or write a picture.": page
         and (subwords or font),
@@ -109,30 +119,36 @@ def plot(
     if len(request.sources) > most:
         count = f"A .{kind} holds at most {most} sentences, but there are {len(request.sources):,}"
         raise DataError(f"{count}: choose some, for instance with `head`, or write a .pdf or .html.")
-    folders = [model] if compare is None else [model, compare]
-    bundles = load_models(folders, device, attending=not self_attention)
-    if self_attention:
-        read = partial(read_self_attention, bundles[0], layer=layer, head=head, to=to, subwords=subwords)
-        panels = [Heatmap(read(line)) for line in request.sources]
-        weights = "self-attention weight"
+    if model is not None and self_attention:
+        [bundle] = load_models([model], device)
+        read = partial(read_self_attention, bundle, layer=layer, head=head, to=to, subwords=subwords)
+        panels, weights = [Heatmap(read(line)) for line in request.sources], "self-attention weight"
     else:
-        names = [model_name(folder) for folder in folders] if page else [""]
-        if len(set(names)) < len(names):
-            names = [str(folder) for folder in folders]
-        search: dict[str, Any] = {"posterior": posterior, "to": to, "split_sentences": split_sentences}
-        if beam_size is not None:
-            search["beam_size"] = beam_size
-        readers = []
-        for name, bundle, shown in zip(names, bundles, choose_attention(bundles, layer, head), strict=True):
-            config = shown.recipe.model
-            attention = config.aligned_by if shown is not bundle and isinstance(config, TransformerModelConfig) else ""
-            label = ", ".join(filter(None, (name, attention)))
-            readers.append(Reader(label, shown, build_translator([shown], **search), to))
+        languages = ("", "")
+        if links is not None:
+            columns = [(str(links) if page else "", _link_readings(links, request))]
+        else:
+            folders = [folder for folder in (model, compare) if folder is not None]
+            search: dict[str, Any] = {"posterior": posterior, "to": to, "split_sentences": split_sentences}
+            if beam_size is not None:
+                search["beam_size"] = beam_size
+            bundles = load_models(folders, device, attending=True)
+            languages = choose_direction(bundles[0].recipe.data, to)
+            names = [model_name(folder) for folder in folders] if page else [""]
+            if len(set(names)) < len(names):
+                names = [str(folder) for folder in folders]
+            columns = []
+            for name, bundle, shown in zip(names, bundles, choose_attention(bundles, layer, head), strict=True):
+                config = shown.recipe.model
+                chosen = config.aligned_by if shown is not bundle and isinstance(config, TransformerModelConfig) else ""
+                label = ", ".join(filter(None, (name, chosen)))
+                translator = build_translator([shown], **search)
+                columns.append((label, _model_readings(shown, translator, request, to, label, quiet=quiet)))
         if page:
-            write_content(output, _page(request, readers, quiet=quiet))
+            write_content(output, _page(request, columns, languages))
             typer.echo(output)
             return
-        panels = _panels(request, readers[0], subwords=subwords, quiet=quiet)
+        panels = _panels(request, *columns[0], subwords=subwords, quiet=quiet or links is not None)
         weights = "posterior weight" if posterior else "attention weight"
     pages = [[panel] for panel in panels] if kind == "pdf" else [panels]
     plot_heatmaps(pages, output, weights=weights, style=style, font=font)
@@ -157,6 +173,12 @@ class Request:
     references: list[str] | None
     forced: bool
     gold: list[GoldLinks] | None
+
+    def error_rate(self, index: int, links: Links) -> dict[str, float]:
+        """The alignment error rate of a sentence's links, if there are gold links."""
+        from nmt.alignment.error_rate import error_rate
+
+        return {} if self.gold is None else {"aer": error_rate([links], [self.gold[index]]).aer}
 
 
 def _read_request(
@@ -191,62 +213,73 @@ def _read_request(
     return Request(sources, references, forced, None if gold is None else read_gold(gold, len(sources)))
 
 
-@dataclass(frozen=True)
-class Reader:
-    """A model that translates or aligns the sentences, and the name of what it shows."""
+def _link_readings(path: Path, request: Request) -> Iterator[Reading]:
+    """The links of a file, between words, or characters of text without spaces. Raises DataError."""
+    from nmt.alignment.link_files import read_gold
+    from nmt.alignment.links import check_within
+    from nmt.alignment.weights import Alignment
+    from nmt.plotting.explorer import Reading
+    from nmt.text.scripts import splitter
 
-    name: str
-    bundle: Bundle
-    translator: Translator
-    to: str | None
+    targets = request.references or []
+    splits = splitter(request.sources), splitter(targets)
+    for index, links in enumerate(links.possible for links in read_gold(path, len(targets))):
+        words = splits[0](request.sources[index]), splits[1](targets[index])
+        check_within(links, len(words[0]), len(words[1]), f"{path}, line {index + 1}")
+        alignment = Alignment.of_links(*words, links)
+        figures = {"length": float(len(words[0])), **request.error_rate(index, links)}
+        yield Reading(alignment, alignment, links, figures)
 
-    def read(self, request: Request, *, quiet: bool) -> Iterator[Translation]:
-        """Translate each sentence, or score its reference if forced, with a progress bar."""
-        if request.forced and request.references is not None:
-            translations = self.translator.stream_scores(zip(request.sources, request.references, strict=True))
-        else:
-            translations = self.translator.stream(request.sources)
-        return with_progress(translations, self.name or "reading", total=len(request.sources), quiet=quiet)
 
-    def scores(self, request: Request, index: int, translation: Translation) -> dict[str, float]:
-        """BLEU of a translation by the model if there is a reference, and the alignment error rate if there are gold links."""
-        scores = {}
+def _model_readings(
+    bundle: Bundle, translator: Translator, request: Request, to: str | None, name: str, *, quiet: bool
+) -> Iterator[Reading]:
+    """A model's translation of each sentence, or of its reference if forced, with a progress bar."""
+    from nmt.alignment.weights import entropy
+    from nmt.plotting.explorer import Reading
+
+    if request.forced and request.references is not None:
+        translations = translator.stream_scores(zip(request.sources, request.references, strict=True))
+    else:
+        translations = translator.stream(request.sources)
+    progress = with_progress(translations, name or "reading", total=len(request.sources), quiet=quiet)
+    for index, translation in enumerate(progress):
+        words, best = translation.word_alignment(), translation.hypotheses[0]
+        figures = {"length": float(len(words.source)), **request.error_rate(index, translation.links)}
         if request.references is not None and not request.forced:
             from nmt.bundle.languages import choose_direction
             from nmt.evaluation.metrics import sentence_bleu  # with sacreBLEU
 
-            tokenize = self.bundle.recipe.evaluation.tokenize
-            _, language = choose_direction(self.bundle.recipe.data, self.to)
+            tokenize, (_, language) = bundle.recipe.evaluation.tokenize, choose_direction(bundle.recipe.data, to)
             reference = request.references[index]
-            scores["bleu"] = sentence_bleu(translation.text, reference, language=language, tokenize=tokenize)
-        if request.gold is not None:
-            from nmt.alignment.error_rate import error_rate
+            figures["bleu"] = sentence_bleu(translation.text, reference, language=language, tokenize=tokenize)
+        if best.token_log_probs:
+            figures["score"] = best.log_probability / len(best.token_log_probs)
+        if words.weights.size:
+            figures["entropy"] = float(entropy(words.weights).mean())
+        yield Reading(words, translation.token_alignment(), translation.links, figures)
 
-            scores["aer"] = error_rate([translation.links], [request.gold[index]]).aer
-        return scores
 
-
-def _panels(request: Request, reader: Reader, *, subwords: bool, quiet: bool) -> list[Heatmap]:
+def _panels(request: Request, name: str, readings: Iterable[Reading], *, subwords: bool, quiet: bool) -> list[Heatmap]:
     """The matrix of each sentence that is not blank; unless `quiet`, the translations are printed on stderr."""
     from nmt.alignment.links import check_within
     from nmt.plotting.heatmap import Heatmap
 
     panels, is_only = [], len(request.sources) == 1
-    for index, translation in enumerate(reader.read(request, quiet=quiet)):
-        words = translation.word_alignment()
+    for index, reading in enumerate(readings):
+        words, figures = reading.words, reading.figures
         if not words.weights.size:
-            if translation.source_ids and not is_only:
+            if words.source and not is_only:
                 _log.warning("Line %d is left out: its translation is empty.", index + 1)
             continue
         gold = request.gold[index] if request.gold else None
         if gold:
             check_within(gold.possible, len(words.source), len(words.target), f"Gold links, line {index + 1}")
-        scores = reader.scores(request, index, translation)
-        titles = ["" if is_only else f"line {index + 1}", reader.name]
-        titles.append(f"BLEU {scores['bleu']:.1f}" if "bleu" in scores else "")
-        titles.append(f"AER {100 * scores['aer']:.1f}%" if "aer" in scores else "")
+        titles = ["" if is_only else f"line {index + 1}", name]
+        titles.append(f"BLEU {figures['bleu']:.1f}" if "bleu" in figures else "")
+        titles.append(f"AER {100 * figures['aer']:.1f}%" if "aer" in figures else "")
         title = " · ".join(filter(None, titles))
-        panels.append(Heatmap(translation.token_alignment() if subwords else words, title, gold))
+        panels.append(Heatmap(reading.tokens if subwords else words, title, gold))
     if not panels:
         raise DataError("There is nothing to draw: all lines are blank, or their translations are.")
     if not quiet:
@@ -255,38 +288,17 @@ def _panels(request: Request, reader: Reader, *, subwords: bool, quiet: bool) ->
     return panels
 
 
-def _page(request: Request, readers: Sequence[Reader], *, quiet: bool) -> str:
+def _page(request: Request, columns: Sequence[tuple[str, Iterable[Reading]]], languages: tuple[str, str]) -> str:
     """The page of all sentences that are not blank, aligned by each model."""
-    from nmt.bundle.languages import choose_direction
     from nmt.plotting.explorer import Explored, explorer_page
 
-    columns = [reader.read(request, quiet=quiet) for reader in readers]
+    names, readings_of = zip(*columns, strict=True)
     sentences = []
-    for index, translations in enumerate(zip(*columns, strict=True)):
-        if not translations[0].source_ids:
+    for index, readings in enumerate(zip(*readings_of, strict=True)):
+        if not readings[0].words.source:
             continue
-        readings = tuple(
-            _reading(translation, reader.scores(request, index, translation))
-            for reader, translation in zip(readers, translations, strict=True)
-        )
         reference = request.references[index] if request.references else ""
         sentences.append(Explored(index + 1, readings, reference, request.gold[index] if request.gold else None))
     if not sentences:
         raise DataError("There are no sentences to explore: all lines are blank.")
-    names = [reader.name for reader in readers]
-    languages = choose_direction(readers[0].bundle.recipe.data, readers[0].to)
     return explorer_page(sentences, names, title="Alignments: " + " and ".join(names), languages=languages)
-
-
-def _reading(translation: Translation, scores: dict[str, float]) -> Reading:
-    """What a page shows of the best translation of a sentence."""
-    from nmt.alignment.weights import entropy
-    from nmt.plotting.explorer import Reading
-
-    words, best = translation.word_alignment(), translation.hypotheses[0]
-    figures = {"length": float(len(words.source)), **scores}
-    if best.token_log_probs:
-        figures["score"] = best.log_probability / len(best.token_log_probs)
-    if words.weights.size:
-        figures["entropy"] = float(entropy(words.weights).mean())
-    return Reading(words, translation.token_alignment(), translation.links, figures)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -13,10 +15,10 @@ from nmt.errors import DataError
 from nmt.plotting.fonts import choose_families, label
 from nmt.plotting.style import draw_grid, file_format, house_style, save
 
-# Okabe and Ito's color-blind safe palette, without yellow, which is too pale on white.
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a5195")
-_DASHES: tuple[tuple[float, tuple[float, ...]] | str, ...] = ("solid", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1, 2)))
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Of Okabe and Ito's color-blind safe palette.
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v")
+_GRAY = "#cfcfcf"
 
 
 @dataclass(frozen=True)
@@ -26,20 +28,21 @@ class ScoreLine:
     Attributes:
         name: label of the line.
         values: BLEU in each bucket.
-        group: lines of the same group share a color; if there is only one group, each line has its own.
-        variant: lines of the same variant share dashes and marker.
+        group: of many lines, the best of a group stands for it.
     """
 
     name: str
     values: Sequence[float]
     group: str = ""
-    variant: str = ""
 
 
 def plot_by_length(
     lines: Sequence[ScoreLine], buckets: Sequence[str], counts: Sequence[int], output: Path, *, dpi: float = 150
 ) -> None:
     """Draw BLEU against source length, with the models' names in the order in which their lines end.
+
+    Five lines at most can be told apart. Of more, five of the groups' best have colors and names, from the best to the worst;
+    the others are gray.
 
     Args:
         lines: the models, each with a value for every bucket.
@@ -55,27 +58,37 @@ def plot_by_length(
     file_format(output)
     if not lines or not buckets:
         raise DataError("There are no lines or no buckets: there is nothing to draw.")
-    names = [label(line.name) for line in lines]
-    with house_style(choose_families(names)):
-        save([_draw(lines, names, buckets, counts)], output, dpi=dpi)
+    with house_style(choose_families([label(line.name) for line in lines])):
+        save([_draw(lines, buckets, counts)], output, dpi=dpi)
 
 
-def _draw(lines: Sequence[ScoreLine], names: Sequence[str], buckets: Sequence[str], counts: Sequence[int]) -> Figure:
+def _named(lines: Sequence[ScoreLine]) -> list[ScoreLine]:
+    """The lines that get colors and names."""
+    if len(lines) <= len(_COLORS):
+        return list(lines)
+    ranked = sorted(lines, key=lambda line: -fmean(line.values))
+    if len({line.group for line in ranked}) > 1:
+        best: dict[str, ScoreLine] = {}
+        for line in ranked:
+            best.setdefault(line.group, line)
+        ranked = list(best.values())
+    chosen = {round(rank) for rank in np.linspace(0, len(ranked) - 1, len(_COLORS))}
+    return [ranked[rank] for rank in sorted(chosen)]
+
+
+def _draw(lines: Sequence[ScoreLine], buckets: Sequence[str], counts: Sequence[int]) -> Figure:
     """Draw the plot with the names on its right, in the order in which the lines end."""
-    # Of more lines than fit beside it, the names need more room.
-    size = min(max(6, 1.5 + 0.85 * len(buckets)), 9.5), max(4.4, 1.2 + 0.22 * len(lines))
-    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(min(max(6, 1.5 + 0.85 * len(buckets)), 9.5), 4.4), layout="constrained", facecolor="white")
     axes = figure.add_subplot()
-    groups = list(dict.fromkeys(line.group for line in lines))
-    variants = list(dict.fromkeys(line.variant for line in lines))
-    curves = []
-    for number, line in enumerate(lines):
-        group = groups.index(line.group) if len(groups) > 1 else number
-        variant = variants.index(line.variant) + group // len(_COLORS)  # a repeated color gets other dashes
-        curves += axes.plot(
-            line.values, color=_COLORS[group % len(_COLORS)], linestyle=_DASHES[variant % len(_DASHES)],
-            marker=_MARKERS[variant % len(_MARKERS)], markersize=4.5, linewidth=1.5, clip_on=False, zorder=3,
-        )  # fmt: skip
+    named = sorted(_named(lines), key=lambda line: -line.values[-1])
+    curves = [
+        axes.plot(line.values, color=color, marker=marker, markersize=4.5, linewidth=1.5, clip_on=False, zorder=3)[0]
+        for line, color, marker in zip(named, _COLORS, _MARKERS, strict=False)
+    ]
+    names = [label(line.name) for line in named]
+    if unnamed := [line for line in lines if line not in named]:
+        grays = [axes.plot(line.values, color=_GRAY, linewidth=1, zorder=2)[0] for line in unnamed]
+        curves, names = [*curves, grays[0]], [*names, f"{len(unnamed)} more"]
     axes.set_ylim(0, 1.05 * max(max(line.values) for line in lines) or 1.0)
     ticks = [f"{bucket}\n({count:,})" for bucket, count in zip(buckets, counts, strict=True)]
     axes.set_xticks(range(len(buckets)), ticks, fontsize=9)
@@ -84,9 +97,7 @@ def _draw(lines: Sequence[ScoreLine], names: Sequence[str], buckets: Sequence[st
     axes.set_ylabel("BLEU")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
     draw_grid(axes, "y")
-    order = sorted(range(len(lines)), key=lambda number: -lines[number].values[-1])
     axes.legend(
-        [curves[number] for number in order], [names[number] for number in order], loc="center left",
-        bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=8.5, handlelength=3,
-    )  # fmt: skip
+        curves, names, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=8.5, handlelength=3
+    )
     return figure

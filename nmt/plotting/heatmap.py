@@ -16,8 +16,10 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
@@ -27,6 +29,7 @@ from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
 from nmt.plotting.fonts import add_font, choose_families, is_right_to_left, label, text_width
 from nmt.plotting.style import (
+    FAINT,
     INK,
     ORANGE,
     Drawing,
@@ -111,6 +114,11 @@ class Heatmap:
             return self.gold
         return GoldLinks(frozenset(self.gold or ()), frozenset())
 
+    @property
+    def is_soft(self) -> bool:
+        """Whether it has weights between 0 and 1; links of an aligner have none."""
+        return bool(((self.alignment.weights > 0) & (self.alignment.weights < 1)).any())
+
 
 def plot_alignment(
     alignment: Alignment | Sequence[Alignment],
@@ -126,10 +134,11 @@ def plot_alignment(
     """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6).
 
     Cells are square, and colors always range from 0 to 1, so figures are comparable. The figure grows with the number of
-    words. Small matrices show their weights in the cells.
+    words. Small matrices show their weights in the cells. Weights of exactly 0, outside a window, are struck out.
 
     Args:
-        alignment: one matrix [T S] with its words, or several for panels side by side.
+        alignment: one matrix [T S] with its words, or several for panels side by side. Those of `Alignment.of_links` are
+            drawn without a color bar.
         path: .png, .pdf or .svg; the suffix chooses the format. Default: a PNG in memory.
         weights: label of the color bar.
         title: the title of each panel; a single one is for the first panel.
@@ -214,36 +223,36 @@ def _figures(
 def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights: str) -> Figure:
     """Draw each matrix, then move them by what their words take. A unit of the figure is an inch, and saving crops it."""
     figure = Figure(figsize=(1, 1), facecolor="white")
-    longest: int = max(max(heatmap.alignment.weights.shape) for heatmap in page)
-    # Large for a few words, at least readable for many, smaller only if the figure would get huge.
-    cell = min(max(6 / longest, 0.28), 0.6, 28 / longest)
-    size = min(72 * cell * 0.45, 11.0)
-    sources = {label(word) for heatmap in page for word in heatmap.alignment.source}
-    slanted = max(text_width(word, size, families) / 72 for word in sources) > cell - _LABEL_PAD
-    panels = []
+    panels, has_bar = [], any(heatmap.is_soft for heatmap in page)
     for heatmap in page:
         targets, columns = heatmap.alignment.weights.shape
+        longest = max(targets, columns)
+        # Large for a few words, at least readable for many, smaller only if the figure would get huge.
+        cell = min(max(6 / longest, 0.28), 0.6, 28 / longest)
+        size = min(72 * cell * 0.45, 11.0)
+        widest = max(text_width(label(word), size, families) / 72 for word in heatmap.alignment.source)
         axes = figure.add_axes((0, -cell * targets, cell * columns, cell * targets))
-        _draw_matrix(axes, heatmap, look, cell, annotated=longest <= ANNOTATED_UP_TO)
-        _write_words(axes, heatmap.alignment, cell, size, slanted=slanted)
+        _draw_matrix(axes, heatmap, look, cell, is_soft=has_bar)
+        _write_words(axes, heatmap.alignment, cell, size, slanted=widest > cell - _LABEL_PAD)
         if heatmap.title:
             _draw_title(axes, heatmap.title, families)
         panels.append(axes)
-    rows, bottom = _arrange(panels)
-    left, top, width, height = rows[0][-1].get_position().bounds
-    bar_height = min(max(height, 1.3) if len(rows) == 1 else height, 2.5)
-    bar = figure.colorbar(
-        ScalarMappable(Normalize(0, 1), look.colormap),
-        cax=figure.add_axes((left + width + 0.2, top + height - bar_height, 0.12, bar_height)),
-        ticks=[0, 0.25, 0.5, 0.75, 1],
-    )
-    bar.set_label(weights, fontsize=9)
-    bar.ax.tick_params(length=2, labelsize=8)
-    bar.outline.set_linewidth(0.5)
-    if marks := _legend(page, look):
+    right, top, bottom = _arrange(panels)
+    if has_bar:
+        bar_height = min(max(top - bottom, 1.3), 2.5)
+        bar = figure.colorbar(
+            ScalarMappable(Normalize(0, 1), look.colormap),
+            cax=figure.add_axes((right + 0.2, top - bar_height, 0.12, bar_height)),
+            ticks=[0, 0.25, 0.5, 0.75, 1],
+        )
+        bar.set_label(weights, fontsize=9)
+        bar.ax.tick_params(length=2, labelsize=8)
+        bar.outline.set_linewidth(0.5)
+        bottom = min(bottom, top - bar_height)
+    if marks := _legend(page, look, is_soft=has_bar):
         figure.legend(
-            list(marks.values()), list(marks), loc="upper left", bbox_to_anchor=(0, min(bottom, top + height - bar_height)),
-            ncols=max(int((left + width) / 1.7), 1), frameon=False, fontsize=9, handlelength=1.6, handleheight=1.6,
+            list(marks.values()), list(marks), loc="upper left", bbox_to_anchor=(0, bottom),
+            ncols=max(int(right / 1.9), 1), frameon=False, fontsize=9, handlelength=1.6, handleheight=1.6,
         )  # fmt: skip
     return figure
 
@@ -264,42 +273,56 @@ def _extent(axes: Axes) -> Bbox:
     return extent.transformed(axes.figure.dpi_scale_trans.inverted())
 
 
-def _arrange(panels: Sequence[Axes]) -> tuple[list[Sequence[Axes]], float]:
-    """Move matrices into about as many rows as columns, aligned in both. Returns the rows, and where the last one ends."""
-    columns = ceil(sqrt(len(panels)))
-    rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
-    extents = [[_extent(axes) for axes in row] for row in rows]
-    left = [0.0] * columns
-    for column in range(columns):
-        stack = [row[column] for row in extents if column < len(row)]
-        left[column] -= min(extent.x0 for extent in stack)
-        if column + 1 < columns:
-            left[column + 1] = left[column] + max(extent.x1 for extent in stack) + _GAP
-    bottom = _GAP
-    for row, row_extents in zip(rows, extents, strict=True):
-        top = bottom - _GAP - max(extent.y1 for extent in row_extents)
-        for axes, start in zip(row, left, strict=False):
-            _, _, width, height = axes.get_position().bounds
-            axes.set_position((start, top - height, width, height))
-        bottom = top + min(extent.y0 for extent in row_extents)
-    return rows, bottom
+def _arrange(panels: Sequence[Axes]) -> tuple[float, float, float]:
+    """Move matrices into rows that are filled from the left, about as many as columns.
+
+    Returns where they end on the right, and where they begin and end from top to bottom.
+    """
+    extents = [_extent(axes) for axes in panels]
+    widths = [extent.width + _GAP for extent in extents]
+    limit = max(*widths, ceil(sqrt(len(panels))) * sum(widths) / len(widths)) + 1e-6
+    rows: list[list[int]] = [[]]
+    for number, width in enumerate(widths):
+        if sum(widths[placed] for placed in rows[-1]) + width > limit:
+            rows.append([])
+        rows[-1].append(number)
+    right, bottom = 0.0, _GAP
+    for row in rows:
+        left, top = 0.0, bottom - _GAP - max(extents[number].y1 for number in row)
+        for number in row:
+            _, _, width, height = panels[number].get_position().bounds
+            panels[number].set_position((left - extents[number].x0, top - height, width, height))
+            left += widths[number]
+        # Slanted words of the first row may reach over the color bar beside it.
+        reach = width - extents[row[-1]].x1 if row is rows[0] else 0.0
+        right = max(right, left - _GAP + reach)
+        bottom = top + min(extents[number].y0 for number in row)
+    return right, panels[0].get_position().y1, bottom
 
 
-def _legend(page: Sequence[Heatmap], look: _Look) -> dict[str, Artist]:
+def _legend(page: Sequence[Heatmap], look: _Look, *, is_soft: bool) -> dict[str, Artist]:
     """The marks that occur on a page, by their meaning."""
     marks: dict[str, Artist] = {}
+    if not is_soft:
+        marks["link"] = Rectangle((0, 0), 1, 1, color=look.colormap(1.0))
+    elif any((heatmap.alignment.weights == 0).any() for heatmap in page):
+        marks["weight 0"] = Line2D([0, 1], [0, 1], color=FAINT, linewidth=0.8)
     if any(heatmap.links.sure for heatmap in page):
-        marks["sure link"] = _square(look, 0, 0, 1, is_sure=True)
+        marks["sure gold link"] = _square(look, 0, 0, 1, is_sure=True)
     if any(heatmap.links.possible - heatmap.links.sure for heatmap in page):
-        marks["possible link"] = _square(look, 0, 0, 1, is_sure=False)
+        marks["possible gold link"] = _square(look, 0, 0, 1, is_sure=False)
     return marks
 
 
-def _draw_matrix(axes: Axes, heatmap: Heatmap, look: _Look, cell: float, *, annotated: bool) -> None:
-    """Draw the cells with their gold links; `annotated` writes weights that do not round to 0.00 into them."""
+def _draw_matrix(axes: Axes, heatmap: Heatmap, look: _Look, cell: float, *, is_soft: bool) -> None:
+    """Draw the cells with their gold links; if weights are `is_soft`, strike out weights of 0 and write those from 0.1 on."""
     weights, thin = heatmap.alignment.weights, min(1.0, 72 * cell / 20)
     axes.pcolormesh(weights, cmap=look.colormap, vmin=0, vmax=1, edgecolors=look.grid, linewidth=thin)
-    for target, source in np.argwhere(weights >= 0.005) if annotated else ():
+    if is_soft:
+        lines = [[(source, target + 1), (source + 1, target)] for target, source in np.argwhere(weights == 0)]
+        axes.add_collection(LineCollection(lines, colors=FAINT, linewidths=0.8 * thin))
+    is_numbered = is_soft and max(weights.shape) <= ANNOTATED_UP_TO
+    for target, source in np.argwhere(weights >= 0.1) if is_numbered else ():
         weight = weights[target, source]
         color = look.one if weight > 0.5 else look.zero
         axes.text(source + 0.5, target + 0.5, f"{weight:.2f}", color=color, fontsize=8, ha="center", va="center")

@@ -25,6 +25,7 @@ LINES = {
     "bad.gz": ["not compressed"],
     "dogs": ["a dog"] * 26,
     "many": ["a dog"] * 501,
+    "joined": ["a dog ||| ein Hund", "a cat"],
 }
 PAIR = "-s text.en -t text.de"
 ALIGN = f"align en-de {PAIR}"
@@ -90,6 +91,11 @@ TABLE = {
     "plot en-de a --translation a --gold gold1 -o a.png": (1, "Gold links, line 1: the link 4-2 lies beyond"),
     "plot en-de -o a.html": (2, "Give sentences as arguments, or a file of them with -s"),
     "plot en-de 'a dog' -s text.en -o a.html": (2, "and not both"),
+    "plot -o a.html": (2, "Give a MODEL, or links of your own: -s FILE -t FILE --links FILE."),
+    f"plot en-de {PAIR} --links gold -o a.html": (2, "--links draws without a model: leave out MODEL, SENTENCE"),
+    "plot -s text.en --links gold -o a.html": (2, "--links are between two files: give both"),
+    f"plot {PAIR} --links gold1 -o a.html": (1, "gold1 has 1 line of links for 3 sentence pairs."),
+    f"plot {PAIR} --links beyond -o a.svg": (1, "beyond, line 1: the link 5-1 lies beyond the sentences"),
     "plot en-de 'a dog' --subwords -o a.html": (2, "leave out --subwords and --font"),
     "plot en-de 'a dog' --gold gold -o a.html": (2, "--gold needs the translations: give --target or --translation."),
     "plot en-de -s text.en --translation a -o a.html": (
@@ -106,6 +112,11 @@ TABLE = {
     f"links {PAIR} --aligner text.en": (1, "text.en"),
     f"links {PAIR} --aligner gold --save x": (2, "--aligner learns nothing: leave out"),
     "links -s blank -t blank": (1, "no line has words on both sides"),
+    "links -s joined -t joined": (1, "The text has lines `source ||| target`: `nmt links FILE` reads them"),
+    "links joined": (1, "joined, line 2: there must be one ` ||| ` between source and target."),
+    "links joined -s text.en": (2, "Give the text as -s FILE and -t FILE, or as one FILE of lines"),
+    "links -s text.en": (2, "Give the text as -s FILE and -t FILE, or as one FILE of lines"),
+    f"links {PAIR} --symmetrize union --direction forward": (2, "leave out --direction and --confidence"),
     # nmt evaluate without a model, nmt average, nmt info
     "evaluate": (2, "There is nothing to evaluate"),
     "evaluate en-de --hyp text.en --ref text.de": (2, "not both"),

@@ -63,12 +63,22 @@ def test_words_stand_in_the_svg_as_text_and_never_as_formulas_or_control_charact
 
 def test_only_small_matrices_carry_their_weights(tmp_path: Path) -> None:
     for words, shown in ((12, True), (13, False)):
-        weights = np.full((words, words), 0.001)
+        weights = np.full((words, words), 0.09)
         weights[0, 0] = 0.37
         plot_alignment(Alignment(weights, ("a",) * words, ("b",) * words), tmp_path / "a.svg")
         found = texts(tmp_path / "a.svg")
         assert ("0.37" in found) is shown
-        assert found.count("0.00") == 1  # on the color bar alone
+        assert "0.09" not in found
+
+
+def test_cells_of_weight_0_are_crossed_out_but_those_between_links_are_not(tmp_path: Path) -> None:
+    weights = np.array([[0.0, 0.4, 0.6], [0.01, 0.99, 0.0]])
+    plot_alignment(Alignment(weights, tuple("abc"), tuple("xy")), tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text().count("stroke: #8c8c8c") == 2 + 1  # and the legend
+    assert "weight 0" in texts(tmp_path / "a.svg")
+    plot_alignment(Alignment.of_links("a b c", "x y", "0-0 2-1"), tmp_path / "b.svg")
+    assert "stroke: #8c8c8c" not in (tmp_path / "b.svg").read_text()
+    assert set(texts(tmp_path / "b.svg")) == {*"abcxy", "link"}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +89,7 @@ def test_gold_links_are_outlined_dashed_if_only_possible_and_named(
     tmp_path: Path, gold: Gold | None, sure: int, possible: int
 ) -> None:
     plot_alignment(random_alignment(), tmp_path / "a.svg", gold=gold)
-    drawing, marks = (tmp_path / "a.svg").read_text(), {"sure link": sure, "possible link": possible}
+    drawing, marks = (tmp_path / "a.svg").read_text(), {"sure gold link": sure, "possible gold link": possible}
     legend = {name for name, count in marks.items() if count}
     assert set(texts(tmp_path / "a.svg")) & set(marks) == legend
     assert drawing.count("stroke: #e8710a") == sure + possible + len(legend)
@@ -172,12 +182,23 @@ def test_panels_do_not_touch_each_other_or_the_bar(monkeypatch: pytest.MonkeyPat
     title = "a title that is a good deal longer than its matrix"
     plot_alignment([wide, long, long, wide], title=["", title, title, ""])
     *panels, bar = figures[0].axes
-    assert {word.get_rotation() for axes in panels for word in axes.get_xticklabels()} == {45}  # as the longest need
     for left, right in combinations(panels, 2):
         assert not heatmap._extent(left).overlaps(heatmap._extent(right))
     # slanted words beside the bar may reach over it
     assert not any(heatmap._extent(bar).overlaps(panel.get_position()) for panel in panels[:2])
     assert not any(heatmap._extent(bar).overlaps(heatmap._extent(panel)) for panel in panels[2:])
+
+
+def test_short_sentences_stay_large_beside_a_long_one_and_fill_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr(heatmap, "render", lambda drawn, kind, dpi: figures.extend(drawn))
+    short = random_alignment()
+    plot_alignment([random_alignment(SOURCE * 12, TARGET * 8), *[short] * 6])
+    plot_alignment(short)
+    long, *rest, _ = (axes.get_position() for axes in figures[0].axes)
+    assert {box.width for box in rest} == {figures[1].axes[0].get_position().width}
+    assert len({round(box.y1, 6) for box in rest}) < 3 < len({round(box.x0, 6) for box in rest})
+    assert max(box.x1 for box in rest) < long.x1 + 2
 
 
 # --- files ------------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ function drawCell(view, source, target) {
   const cell = make(
     "td",
     { "data-source": source, "data-target": target },
-    make("span", {}, weight >= 0.005 ? weight.toFixed(2) : ""),
+    make("span", {}, weight >= 0.1 ? weight.toFixed(2) : ""),
   );
   cell.style.setProperty("--weight", weight);
   cell.classList.toggle("half", weight > 0.52);

@@ -111,6 +111,7 @@ function start() {
   const languages = data.languages.every(Boolean) ? `${data.languages.join(" → ")}, ` : "";
   element("about").textContent = `${languages}${count} ${count === 1 ? "sentence" : "sentences"}`;
   element("readings").classList.toggle("two", data.models.length > 1);
+  element("units").hidden = data.sentences.every(({ readings }) => readings.every(({ tokens }) => tokens === null));
   state.sortings = sortings();
   element("sort").append(...state.sortings.map(({ name }, at) => make("option", { value: at }, name)));
   listenToPage();

@@ -6,6 +6,7 @@ from typing import Any
 from tests.cli.conftest import SOURCE, TARGET
 from tests.commands import good, nmt
 from tests.plotting.test_explorer import data_of
+from tests.plotting.test_heatmap import texts
 
 
 def explore(untrained: Path, output: Path, *arguments: object, stdin: bytes = b"") -> Any:
@@ -49,3 +50,18 @@ def test_two_models_are_shown_over_gold_links(untrained: Path, tmp_path: Path) -
     assert [reading["words"]["target"] for reading in first["readings"]] == [TARGET[0].split()] * 2
     assert all(0 <= reading["figures"]["aer"] <= 1 for reading in first["readings"])
     assert first["readings"][1]["tokens"]["target"] == [f"▁{word}" for word in TARGET[0].split()]
+
+
+def test_links_of_an_aligner_are_shown_without_a_model(untrained: Path, tmp_path: Path) -> None:
+    arguments = ["-s", "text.en", "-t", "text.de", "--links", "gold", "--gold", "gold", "-q", "-o"]
+    assert good(nmt("plot", *arguments, tmp_path / "page.html", cwd=untrained)).strip() == str(tmp_path / "page.html")
+    page = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert (page["models"], [sentence["number"] for sentence in page["sentences"]]) == (["gold"], [1, 3])
+    [reading] = page["sentences"][0]["readings"]
+    assert reading["links"] == [[0, 0], [1, 1], [4, 2]]
+    assert (reading["words"]["source"], reading["words"]["target"]) == (SOURCE[0].split(), TARGET[0].split())
+    assert (reading["tokens"], reading["figures"]) == (None, {"length": 5.0, "aer": 0.0})
+    good(nmt("plot", *arguments, tmp_path / "a.svg", cwd=untrained))
+    drawn = texts(tmp_path / "a.svg")
+    assert {"line 1 · AER 0.0%", "link", "sure gold link", "possible gold link", *SOURCE[2].split()} <= set(drawn)
+    assert not {"attention weight", "1.00"} & set(drawn)

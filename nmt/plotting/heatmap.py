@@ -280,7 +280,7 @@ def _arrange(panels: Sequence[Axes]) -> tuple[float, float, float]:
     """
     extents = [_extent(axes) for axes in panels]
     widths = [extent.width + _GAP for extent in extents]
-    limit = max(*widths, ceil(sqrt(len(panels))) * sum(widths) / len(widths)) + 1e-6
+    limit = max(*widths, (ceil(sqrt(len(panels))) + 0.5) * sum(widths) / len(widths))
     rows: list[list[int]] = [[]]
     for number, width in enumerate(widths):
         if sum(widths[placed] for placed in rows[-1]) + width > limit:

@@ -83,7 +83,7 @@ def test_the_help_of_a_command_needs_no_manual(name: str) -> None:
         assert any(parsed.startswith(name) or name.startswith(parsed) for parsed in names), line
     valued = [item for item in parameters(name) if item.param_type_name == "option" and not item.is_flag]
     for option in valued:
-        start = re.compile(rf"[* ]*{option.opts[0]}[,\s].*{re.escape(option.metavar)}")
+        start = re.compile(rf"[* ]*{option.opts[0]}\s.*{re.escape(option.metavar)}")
         [row] = filter(start.match, text.splitlines())
         assert "[required]" in row or "[default: " in row
     words = set(re.findall(r"[\w-]+", text))

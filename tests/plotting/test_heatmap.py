@@ -196,7 +196,7 @@ def test_short_sentences_stay_large_beside_a_long_one_and_fill_rows(monkeypatch:
     plot_alignment([random_alignment(SOURCE * 12, TARGET * 8), *[short] * 6])
     plot_alignment(short)
     long, *rest, _ = (axes.get_position() for axes in figures[0].axes)
-    assert {box.width for box in rest} == {figures[1].axes[0].get_position().width}
+    assert [box.width for box in rest] == pytest.approx([figures[1].axes[0].get_position().width] * 6)
     assert len({round(box.y1, 6) for box in rest}) < 3 < len({round(box.x0, 6) for box in rest})
     assert max(box.x1 for box in rest) < long.x1 + 2
 

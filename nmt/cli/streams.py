@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import bz2
-import codecs
 import gzip
 import io
-import logging
 import lzma
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from nmt.data.lines import DAMAGED, lines_of, open_binary
+from nmt.data.lines import lines_of, open_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.files import replacing
 from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
     from nmt.recipe import Direction
-
-logger = logging.getLogger(__name__)
 
 STANDARD = Path("-")
 """Standard input or output."""
@@ -74,9 +70,8 @@ def check_not_input(output: Path | None, inputs: Iterable[Path | None]) -> None:
 def open_input(path: Path) -> Iterator[BinaryIO]:
     """Open stdin or a file, decompressed by its suffix.
 
-    Raises DataError if it cannot be opened, and UsageError if it holds more than one side of a text, by its suffix.
+    Raises DataError if it cannot be opened, or holds no lines of text by its suffix, and UsageError if it is a table.
     """
-    from nmt.data.formats import holds_pairs
     from nmt.data.tables import is_table
 
     if path == STANDARD:
@@ -84,16 +79,16 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
             raise DataError("Standard input is closed: name a file to read.")
         yield sys.stdin.buffer
         return
-    if is_table(path) or holds_pairs(path):
+    if is_table(path):
         raise UsageError(
             f"{path} is no file with one sentence per line, which is needed here: write one with `nmt corpora export`."
         )
-    with open_binary(path) as stream:
+    with open_lines(path) as stream:
         yield stream
 
 
 def read_side(path: Path) -> list[str]:
-    """Read the lines of stdin or a file, which must be valid UTF-8. Raises DataError or UsageError."""
+    """Read the lines of stdin or a file, which must be valid text. Raises DataError or UsageError."""
     with open_input(path) as stream:
         return list(lines_of(stream, input_name(path)))
 
@@ -110,7 +105,8 @@ def open_texts(path: Path, direction: Direction) -> Iterator[Iterable[str]]:
     if str(path).startswith("sacrebleu:"):
         path = sacrebleu_files(str(path), *direction)[0]
     with open_input(path) as stream:
-        yield text_lines(stream, path)
+        lines = lines_of(stream, input_name(path), "replace")
+        yield chain(list(islice(lines, 1)), lines)  # a file that is no text is refused before an output is opened
 
 
 @contextmanager
@@ -160,28 +156,6 @@ def _packed(path: Path, suffix: str) -> BinaryIO:
             return path.open("wb")
 
 
-def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
-    """The lines of a stream; only `\\n` ends a line. Invalid UTF-8 becomes U+FFFD, with one warning. Raises DataError."""
-    name, is_valid = input_name(path), True
-    for number, line in enumerate(_intact(stream, name), start=1):
-        content = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).removesuffix(b"\n")
-        try:
-            yield content.decode()
-        except UnicodeDecodeError as error:
-            if is_valid:
-                is_valid, byte = False, f"0x{content[error.start]:02X}"
-                logger.warning("%s, line %d: not valid UTF-8 (byte %s), which is read as U+FFFD.", name, number, byte)
-            yield content.decode(errors="replace")
-
-
-def _intact(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Pass the lines on. Raises DataError if their stream is damaged."""
-    try:
-        yield from lines
-    except DAMAGED as error:
-        raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
-
-
 def count_lines(path: Path) -> int | None:
     """The number of lines of a file; None for a table, and for a stream that can be read only once. Raises DataError."""
     from nmt.data.tables import is_table
@@ -189,7 +163,7 @@ def count_lines(path: Path) -> int | None:
     if not path.is_file() or is_table(path):
         return None
     with open_input(path) as stream:
-        return sum(1 for _ in _intact(stream, str(path)))
+        return sum(1 for _ in lines_of(stream, str(path), "ignore"))
 
 
 def count_pairs(source: Path, target: Path) -> int | None:

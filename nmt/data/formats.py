@@ -5,25 +5,18 @@ import re
 from pathlib import Path
 from typing import Any
 
-from nmt.data.lines import blocks
+from nmt.data.lines import FORMATS, blocks
 from nmt.data.tables import TABLES, Batches, Pairs, existing_file, in_batches, suffix_among
 from nmt.errors import DataError, UsageError
 from nmt.runtime.wording import counted, reason
 from nmt.text.languages import is_swapped, matching
 
-FORMATS = (".tmx", ".xlf", ".xliff", ".po")
-"""The suffixes of these files."""
 PAIR_FILES = (*TABLES, *FORMATS)
 """The suffixes of all files that hold both sides of a text."""
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _MARKUP = [f"{{*}}{name}" for name in ("bpt", "ept", "it", "ph", "ut")]
 """Elements whose text is markup of the original document."""
 _log = logging.getLogger(__name__)
-
-
-def holds_pairs(place: str | Path) -> bool:
-    """Whether a file holds both sides of a text, by its suffix."""
-    return suffix_among(PAIR_FILES, place) is not None
 
 
 def read_units(locator: str, languages: tuple[str, str]) -> Batches:

@@ -14,8 +14,8 @@ from nmt.data.catalogue import fetching
 from nmt.data.columns import Column, collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.external import read_hub, read_mtdata, sacrebleu_files
-from nmt.data.formats import FORMATS, PAIR_FILES, read_units
-from nmt.data.lines import COMPRESSIONS, any_compression, read_lines
+from nmt.data.formats import PAIR_FILES, read_units
+from nmt.data.lines import COMPRESSIONS, FORMATS, any_compression, read_lines
 from nmt.data.mixture import mix
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
 from nmt.data.tables import find_columns, in_batches, is_table, read_table, suffix_among
@@ -26,6 +26,9 @@ from nmt.runtime.cache import expand_home
 from nmt.runtime.wording import counted
 from nmt.text.languages import find_language
 from nmt.text.normalization import Normalizer
+
+_FEWEST_COPIES = 10
+"""Lines from which on two equal sides are surely a mistake."""
 
 
 def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = True) -> ParallelCorpus:
@@ -60,6 +63,8 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
     if not len(corpus):
         lines = "line" if rows is None else f"line of {place}"
         raise DataError(f"The corpus {locator} is empty: it has no {lines}.")
+    if source != target and len(corpus) >= _FEWEST_COPIES and all(first == second for first, second in corpus):
+        raise DataError(f"{locator} has the same text on both sides: name one for each language.")
     refuse_swapped_scripts(corpus)
     return corpus
 
@@ -172,7 +177,19 @@ def _find_files(locator: str, source: str, target: str, *, fetch: bool) -> tuple
             f"{problem}: {locator} is one file; name two as in dir/train.{{{source},{target}}}, or one that holds both sides "
             f"({' '.join(PAIR_FILES)})."
         )
+    if (folder := expand_home(locator)).is_dir():
+        raise DataError(f"{locator} is a folder: name its text, as {_pattern_in(folder, source, target)}.")
     raise DataError(f"{problem}, and no such name in the catalogue{catalogue.nearest(locator)}")
+
+
+def _pattern_in(folder: Path, source: str, target: str) -> str:
+    """The pattern of a text in a folder, that of the training text if it has one; of no particular text if it has none."""
+    names = sorted(path.name for path in folder.iterdir())
+    prefixes = [name.rpartition(f".{source}")[0] for name in names]
+    sides = f".{{{source},{target}}}"
+    texts = [f"{prefix}{sides}" for prefix in prefixes if prefix and any_compression(folder / f"{prefix}.{target}")]
+    texts += [name for name in names if suffix_among(PAIR_FILES, name)]
+    return f"{folder}/{min(texts, key=lambda text: 'train' not in text, default=f'train{sides}')}"
 
 
 def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:

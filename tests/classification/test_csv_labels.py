@@ -91,7 +91,7 @@ def test_several_columns_are_labels_of_which_a_text_has_any(run: Inside, tmp_pat
         (b"", "table.csv has 0 texts with labels"),
         (b"id,text\n1,a\n", "table.csv, line 1: needs the columns text and label, but has id, text."),
         (b"text,label\na,b\nc\n", "table.csv, line 3: the number of columns is 1, but 2 in the first line."),
-        (b"text,label\n\xe9t\xe9,good\n", "table.csv, line 2: not valid UTF-8 (byte 0xE9)."),
+        (b"text,label\n\xe9t\xe9,good\n", "table.csv, line 2: not valid UTF-8 (byte 0xE9); "),
         (b"text,label\na,good\nb,bad\n", "has 2 texts with labels, but training needs at least 20."),
         (b"text,label\n" + b"a film,good\n" * 30, "holds only 'good', so there is nothing to learn."),
         (b"text,label\n" + b"".join(b"a,%d\n" % n for n in range(400)), "has 400 classes in 400 texts, too many"),

@@ -26,6 +26,8 @@ LINES = {
     "dogs": ["a dog"] * 26,
     "many": ["a dog"] * 501,
     "joined": ["a dog ||| ein Hund", "a cat"],
+    "word.txt": ["PK\x03\x04"],
+    "film.srt": ["1"],
 }
 PAIR = "-s text.en -t text.de"
 ALIGN = f"align en-de {PAIR}"
@@ -44,6 +46,13 @@ TABLE = {
     "translate en-de --replace-unknown --lexicon broken": (1, "broken, line 2: a line is a source word"),
     "translate en-de --replace-unknown --lexicon lexicon -o lexicon": (2, "lexicon is the input itself"),
     "translate en-de --shortlist text.en": (1, "Cannot read"),
+    "translate en-de -i film.srt": (1, "film.srt is no file with one sentence per line: `sub2po`"),
+    "translate en-de -i word.txt -o new": (1, "word.txt is not text, but a zip file, such as a Word document"),
+    "score en-de -s text.en -t word.txt": (1, "word.txt is not text"),
+    "evaluate --hyp film.srt --ref text.de": (1, "film.srt is no file"),
+    "align en-de -s word.txt -t text.de": (1, "word.txt is not text"),
+    "plot en-de -i word.txt -o a.png": (1, "word.txt is not text"),
+    "links -s film.srt -t text.de": (1, "film.srt is no file"),
     # --engine ray, before Ray is asked for anything
     "translate en-de --engine ray -o out": (2, "name both with -i and -o"),
     "translate en-de --engine ray -i text.* -o out --alignments links": (2, "leave out --alignments"),

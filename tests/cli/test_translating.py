@@ -14,7 +14,7 @@ UGLY = (
     b"\xef\xbb\xbfthe dog sees the cat\n"
     b"\n"
     b"  \t \n"
-    b"the dog\tsees the\x00 cat\r\n"
+    b"the dog\tsees the\x01 cat\r\n"
     b"sch\xf6n \xff\xfe\n"
     b"\xf0\x9f\x90\xb6 \xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d \xe2\x80\xa8 \x0b\x0c \xc2\x85 x\n"
     b"\r\n" + b"dog " * 100_000 + b"\n"
@@ -32,7 +32,9 @@ def test_any_bytes_give_one_line_for_each_line(model: Path) -> None:
     assert [number for number, line in enumerate(lines, start=1) if not line] == [2, 3, 7]
     assert lines[0] == lines[3] == lines[9]
     warnings = ended.stderr.decode().splitlines()
-    assert "nmt: stdin, line 5: not valid UTF-8 (byte 0xF6), which is read as U+FFFD." in warnings
+    assert warnings[0].startswith(
+        "nmt: stdin, line 5: not valid UTF-8 (byte 0xF6), which is read as U+FFFD; `iconv -f "
+    )
     assert any(line.startswith("nmt: Line 8 has 100000 tokens") for line in warnings)
     assert any("characters rarely or never: \ufffd (U+FFFD), " in line for line in warnings)
     assert len(warnings) == 3

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
@@ -23,7 +24,7 @@ from nmt.errors import DataError, UsageError
 PAIRS = [("one", "eins"), ("two  ", "\tzwei"), ("", "leer")]
 OBJECTS = "".join(json.dumps({"en": source, "de": target}) + "\n" for source, target in PAIRS)
 # No line of it ends anywhere but at "\n".
-AWKWARD = ["nul \0", "tab\ttab", "😀 e\u0301", "שלום", "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei", "cr\rmid", "  "]
+AWKWARD = ["tab\ttab", "😀 e\u0301", "שלום", "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei", "cr\rmid", "  "]
 
 
 def _zstd(content: bytes) -> bytes:
@@ -94,6 +95,7 @@ def test_files_are_found_and_decompressed(suffix: str) -> None:
         ("t.en.tok", "t.de-AT", ["t.{en.tok,de-AT}", "t.{de-AT,en.tok}"], "en de"),
         ("t.zh-CN", "t.zh-TW", ["t.{zh-CN,zh-TW}", "t.{zh-TW,zh-CN}"], "zh-CN zh-TW"),
         ("t.eng", "t.deu", ["t.{eng,deu}", "t.{deu,eng}"], "en de"),
+        ("t.eng_Latn", "t.deu_Latn", ["t.{eng_Latn,deu_Latn}", "t.{deu_Latn,eng_Latn}"], "en de"),
         ("t.english", "t.german", ["t.{english,german}", "t.{german,english}"], "en de"),
         ("multi30k/train.en", "multi30k/train.de", ["multi30k/train"], "en de"),  # before the name of the catalogue
     ],
@@ -124,11 +126,54 @@ def test_awkward_characters_stay_and_shift_nothing(end: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "lines"),
-    [("one\n\ntwo", ["one", "", "two"]), ("\ufeff", []), ("\n", [""]), ("\ufeffa\n\ufeffb\n", ["a", "\ufeffb"])],
+    [
+        ("one\n\ntwo", ["one", "", "two"]),
+        ("\ufeff", []),
+        ("\n", [""]),
+        ("\ufeffa\n\ufeffb\n", ["a", "\ufeffb"]),
+        ("\ufeffa\u0a0ab\r\n\n\u010a".encode("utf-16-le"), ["a\u0a0ab", "", "\u010a"]),
+        ("\ufeffa\u0a0ab\r\n\n\u010a\n".encode("utf-16-be"), ["a\u0a0ab", "", "\u010a"]),
+    ],
 )
-def test_a_last_line_needs_no_end_and_a_mark_is_one_at_the_beginning(content: str, lines: list[str]) -> None:
+def test_a_last_line_needs_no_end_and_a_mark_is_one_at_the_beginning(content: str | bytes, lines: list[str]) -> None:
     _write("a.en", content)
     assert list(read_lines("a.en")) == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.en", b"PK\x03\x04\x14\0", "a.en is not text, but a zip file, such as a Word document: `pandoc"),
+        ("a.en", b"%PDF-1.7\n%\xe2", "a.en is not text, but a PDF document: `pdftotext` writes"),
+        ("a.en", gzip.compress(b"a\n"), "a.en is not text, but compressed: its name must end in .gz"),
+        ("a.en", "a\nb\n".encode("utf-16-le"), "a.en, line 1: text has no NUL bytes. `iconv -f UTF-16LE -t UTF-8`"),
+        ("a.en", "a\nb\n".encode("utf-16-be"), "a.en, line 1: text has no NUL bytes. `iconv -f UTF-16BE -t UTF-8`"),
+        ("a.en.gz", b"a\nb\0\n", "a.en.gz, line 2: text has no NUL bytes."),
+        ("a.en", "\ufeffab".encode("utf-16-le")[:-1], "a.en is damaged"),
+        ("a.en", "Öl".encode("cp1252"), "(byte 0xD6); `iconv -f WINDOWS-1252 -t UTF-8` converts Windows-1252."),
+        ("a.srt", b"1\n", "a.srt is no file with one sentence per line: `sub2po` and `po2txt` of translate-toolkit"),
+        ("a.en.HTML", b"a\n", "a.en.HTML is no file with one sentence per line: `pandoc"),
+        ("a.docx.gz", b"a\n", "`pandoc"),
+        ("a.pdf", b"a\n", "`pdftotext`"),
+        ("a.sgm", b"a\n", "name the test set itself, as in sacrebleu:wmt14/en-de"),
+        ("a.xlsx", b"a\n", "save it as text"),
+        ("a.po", b"a\n", "`nmt corpora export`"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_its_converter(name: str, content: bytes, problem: str) -> None:
+    _write(name, content)
+    with pytest.raises(DataError) as caught:
+        list(read_lines(name))
+    assert problem in str(caught.value)
+
+
+def test_invalid_text_can_be_replaced_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    content = io.BytesIO(b"\xffa\nb\n\xffc\n")
+    assert list(lines_of(content, "a.en", "replace")) == ["\ufffda", "b", "\ufffdc"]
+    [warning] = caplog.messages
+    assert warning.startswith(
+        "a.en, line 1: not valid UTF-8 (byte 0xFF), which is read as U+FFFD; `iconv -f WINDOWS-1252"
+    )
 
 
 def test_a_line_is_given_before_the_next_is_written() -> None:
@@ -144,7 +189,7 @@ def test_a_line_is_given_before_the_next_is_written() -> None:
 def test_invalid_utf8_names_file_and_line(before: int) -> None:
     _write("bad.de.gz", b"fine\n" * before + b"bad \xff here\nfine\n")
     _write("bad.en", "x\n" * (before + 2))
-    assert _refusal("bad") == f"bad.de.gz, line {before + 1}: not valid UTF-8 (byte 0xFF)."
+    assert f"bad.de.gz, line {before + 1}: not valid UTF-8 (byte 0xFF); " in _refusal("bad")
     _write("bad.de.gz", b"fine\n" * before + b"cut \xe2\x82")
     assert f"line {before + 1}: not valid UTF-8" in _refusal("bad")
 
@@ -179,7 +224,11 @@ def test_damaged_files_are_named(suffix: str) -> None:
         ("sample:nope", "no split 'nope', only train, valid, test"),
         ("dir/same", "dir/same names the same file for both sides (dir/same.en)"),
         ("dir/same.{en,de}", "names the same file for both sides"),
-        ("t-{src.en,ref.de}.sgm", "t-src.en.sgm is SGML: name the test set itself, as in sacrebleu:wmt14/en-de"),
+        ("t-{src.en,ref.de}.sgm", "t-src.en.sgm is no file with one sentence per line: name the test set itself"),
+        ("dir", "dir is a folder: name its text, as dir/empty.{en,de}."),
+        ("split", "split is a folder: name its text, as split/train.{en,de}."),
+        ("split/all", "split/all is a folder: name its text, as split/all/web.tsv."),
+        ("copy", "copy has the same text on both sides: name one for each language."),
     ],
 )
 def test_what_was_looked_for_is_named(locator: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +240,10 @@ def test_what_was_looked_for_is_named(locator: str, problem: str, monkeypatch: p
     for name, content in {"dir/header.csv": "en,de\n", "dir/uneven.en": "a\nb\nc\n", "dir/uneven.de": "a\n"}.items():
         _write(name, content)
     Path("dir/same.de").symlink_to("same.en")
+    for name in ("split/dev.en.gz", "split/dev.de", "split/train.en", "split/train.de.gz", "split/all/web.tsv"):
+        _write(name, "")
+    for language in ("en", "de"):
+        _write(f"copy.{language}", "one\n" * 10)
     assert problem in _refusal(locator)
 
 
@@ -244,7 +297,8 @@ target_text\tsource_text|de\tEnglish|translation\tsource""".replace("\n", "|").s
         ),
         ("t.csv", 'id,en,de\r\n1,"a, ""x""\r\ny",b\r\n\r\n2,c,d\r\n', [('a, "x" y', "b"), ("c", "d")]),
         ("t.csv", '\ufeffEnglish;German\r\n"a; ""x""";"b, y"\r\n', [('a; "x"', "b, y")]),
-        ("t.csv.xz", "en,de\na\0,b\u2028\n", [("a\0", "b\u2028")]),
+        ("t.csv.xz", "en,de\na\x01,b\u2028\n", [("a\x01", "b\u2028")]),
+        ("t.tsv", "en\tde\r\nÖl\tb\r\n".encode("utf-16"), [("Öl", "b")]),  # "Unicode text" of Excel
         (
             "t.jsonl",
             '{"en":"a","de":"b"}\n\n{"translation":{"de":"d\\nx","en":"\\ud83d\\ude00"}}\n',
@@ -253,7 +307,7 @@ target_text\tsource_text|de\tEnglish|translation\tsource""".replace("\n", "|").s
         ("t.jsonl.zst", '{"deu":"b","eng":"a"}\n{"id":1,"translation":"d","source":"c"}', [("a", "b"), ("c", "d")]),
     ],
 )
-def test_tables(name: str, content: str, pairs: list[tuple[str, str]]) -> None:
+def test_tables(name: str, content: str | bytes, pairs: list[tuple[str, str]]) -> None:
     _write(name, content)
     assert _load(name) == pairs
 

@@ -18,7 +18,8 @@ from safetensors.torch import load_file, save_file
 
 from nmt.alignment.link_files import read_gold
 from nmt.bundle.folder import Bundle
-from nmt.cli.streams import open_input, text_lines
+from nmt.cli.streams import open_input
+from nmt.data.lines import lines_of
 from nmt.data.locators import load_corpus
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
@@ -194,7 +195,7 @@ def one_side(path: Path) -> None:
     path.with_name("text.de").write_bytes(b"x\n" * 30)
     sentence_or(lambda: load_corpus(f"{path.parent}/text", source="en", target="de"))
     with open_input(path) as stream:
-        list(text_lines(stream, path))
+        list(lines_of(stream, str(path), "replace"))
 
 
 LINKS = texts_of(

@@ -75,7 +75,8 @@ plain = st.lists(st.sampled_from(_AWKWARD) | st.text(max_size=8), max_size=8).ma
 """Text of any characters, line breaks of all kinds included."""
 raw = st.lists(
     plain.map(str.encode) | st.sampled_from([b"\n", b"\n", b"\r\n", *_BROKEN]) | st.binary(max_size=6), max_size=12
-).map(b"".join)
-"""Any bytes."""
-sentences = plain.map(lambda text: text.replace("\n", " "))
+).map(lambda parts: b"".join(parts).replace(b"\0", b""))
+raw = raw.filter(lambda content: not content.startswith((b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b")))
+"""Any bytes but NUL, and but marks of UTF-16 and gzip at their beginning."""
+sentences = plain.map(lambda text: text.replace("\n", " ").replace("\0", " "))
 """What can stand on a line of a file."""

@@ -235,7 +235,8 @@ def clean_corpus(
 
     max_length: most words of the longer side; max_ratio: largest ratio of the longer side to the shorter; duplicates=false: no repeated
     pairs; copies=false: no pairs with two equal sides; max_word_length: most characters of a word; min_letters: least share of letters;
-    scripts=true: most letters must be of the scripts of the language; language: its least probability by py3langid, which needs
+    scripts=true: most letters must be of the scripts of the language; marks=false: no marks of subwords (`@@ `) and no entities of
+    HTML (`&quot;`); language: its least probability by py3langid, which needs
     `pip install "attentional-nmt[langid]"` and gives short lines low probabilities: try 0.1 first. Words are what spaces
     separate, or the characters of text that is written without spaces; in a recipe lengths are in subwords.
 

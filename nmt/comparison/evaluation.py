@@ -20,6 +20,7 @@ from nmt.errors import UsageError
 from nmt.evaluation import metrics as scoring
 from nmt.evaluation.metrics import DEFAULT_METRICS, Comparison, MetricScore
 from nmt.recipe import Recipe
+from nmt.text.marks import marks_warning
 
 if TYPE_CHECKING:
     import torch
@@ -149,7 +150,8 @@ class Evaluation:
         bleu_warning = (
             scoring.bleu_warning([*lines, *references[0]], options["tokenize"]) if "bleu" in metrics else None
         )
-        for warning in filter(None, (bleu_warning, scoring.composition_warning(lines, references[0]))):
+        marks = marks_warning([*self.translations, *self.references[0]], "translations and references")
+        for warning in filter(None, (bleu_warning, scoring.composition_warning(lines, references[0]), marks)):
             _log.warning("%s", warning)
         scores = scoring.evaluate(lines, references, **options)
         return replace(

@@ -17,7 +17,7 @@ from nmt.recipe import FiltersConfig
 from nmt.runtime.wording import counted
 from nmt.text.scripts import splitter
 
-RULES = ("empty", "too_long", "ratio", "duplicate", "copy", "long_word", "letters", "script", "language")
+RULES = ("empty", "too_long", "ratio", "duplicate", "copy", "long_word", "letters", "script", "marks", "language")
 """The rules in the order in which they apply."""
 BATCH = 10_000
 """Lines that `clean` reads at a time."""
@@ -83,6 +83,7 @@ class FilterReport:
             "long_word": f"with a word of more than {counted(limits.max_word_length or 0, 'character')}",
             "letters": f"with less than {100 * (limits.min_letters or 0):g} % letters",
             "script": "in another script",
+            "marks": "with marks of subwords or HTML",
             "language": "in another language",
         }[rule]
 

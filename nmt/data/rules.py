@@ -15,6 +15,7 @@ import regex
 from nmt.errors import UsageError
 from nmt.recipe import FiltersConfig
 from nmt.text.languages import base_language, find_language
+from nmt.text.marks import MARK
 from nmt.text.scripts import split_characters
 
 _SEVERAL_SCRIPTS = {**dict.fromkeys("az bs sh sr tk tt uz".split(), ("Latn", "Cyrl")), "ku": ("Latn", "Arab")}
@@ -78,6 +79,16 @@ class OwnScripts:
 
 
 @dataclass(frozen=True)
+class NoMarks:
+    """Removes pairs with a side that has marks of subwords, or entities of HTML."""
+
+    name: ClassVar[str] = "marks"
+
+    def removes(self, source: str, target: str) -> bool:
+        return any(map(MARK.search, (source, target)))
+
+
+@dataclass(frozen=True)
 class MinLanguage:
     """Removes pairs with a side whose probability of being in its language is below `probability`.
 
@@ -106,7 +117,7 @@ class MinLanguage:
         return any(dict(identifier().rank(side))[code] < self.probability for side, code in sides)
 
 
-TextRule = NoCopies | MaxWordLength | MinLetters | OwnScripts | MinLanguage
+TextRule = NoCopies | MaxWordLength | MinLetters | OwnScripts | NoMarks | MinLanguage
 """A rule on both sides of a pair: its `name` is what a `FilterReport` counts removed pairs under, and its `repr` names all that it
 depends on, because encoded text is cached by it."""
 
@@ -126,6 +137,8 @@ def text_rules(filters: FiltersConfig, languages: tuple[str, str]) -> Sequence[T
         rules.append(MinLetters(filters.min_letters))
     if filters.scripts:
         rules.append(OwnScripts.of(languages))
+    if not filters.marks:
+        rules.append(NoMarks())
     if filters.language is not None:
         rules.append(MinLanguage.of(filters.language, languages))
     return rules

@@ -32,6 +32,8 @@ class FiltersConfig(Section):
     """Least share of letters in the characters of a side, spaces not counted, such as 0.5; null keeps all."""
     scripts: bool = False
     """Whether more than half of the letters of a side must be of the scripts that its language is written in."""
+    marks: bool = True
+    """Whether to keep pairs with marks of subwords (`@@ `, `▁`) or entities of HTML (`&quot;`)."""
     language: Share | None = None
     """Least probability that a side is in its language, by py3langid (`pip install "attentional-nmt[langid]"`); null keeps all. Short lines
     get low probabilities: 0.1 removes 0.7 % of the English lines of Tatoeba, 0.5 removes 7 %."""

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 from random import Random
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from nmt.data.columns import Column
 from nmt.data.corpus import ParallelCorpus
@@ -21,6 +22,7 @@ from nmt.data.locators import load_text
 from nmt.errors import DataError
 from nmt.recipe import HELD_OUT, DataConfig, Recipe, is_chosen
 from nmt.runtime.wording import excerpt, perplexity
+from nmt.text.marks import marks_warning
 from nmt.text.subwords import UNK, Subwords
 from nmt.training.losses import Diverged
 from nmt.training.preparation import TrainingText
@@ -45,6 +47,8 @@ _NOTABLE_DIFFERENCE = 0.3
 """The difference of two shares from which on it is worth a warning."""
 _NOTABLE_LACK = 0.01
 """The share of characters that subwords lack from which on it is worth a warning."""
+_BLOCK = 1000
+"""Lines whose lengths are compared at a time, in a hundred places."""
 _SPACED = re.compile(r"(?<!\S)[.,،۔।](?!\S)")
 _ATTACHED = re.compile(r"(?<=\w)[.,،۔।](?!\S)")
 _WIDTH = 60
@@ -64,10 +68,11 @@ def text_warnings(data: DataConfig, text: TrainingText) -> Iterator[str]:
             f"Kept back for validation: {len(text.valid):,} of the {len(text.train) + len(text.valid):,} pairs of "
             f"{text.valid.name.removesuffix(HELD_OUT)}, the same in every run. --valid (data.valid) names another text."
         )
-    for warning in (overlap_warning(data, text), duplicates_warning(data, text.train)):
-        if warning is not None:
-            yield warning
-    yield from convention_warnings(text)
+    warnings = [overlap_warning(data, text), duplicates_warning(data, text.train), *convention_warnings(text)]
+    for part in chain(*(corpus.parts or [corpus] for corpus in (text.train, text.valid))):
+        marks = marks_warning(_sample(part.source) + _sample(part.target), part.name)
+        warnings += [shift_warning(part), marks and f"Warning: {marks}"]
+    yield from filter(None, warnings)
 
 
 def _example(row: int, line: str) -> str:
@@ -195,6 +200,37 @@ def duplicates_warning(data: DataConfig, train: ParallelCorpus) -> str | None:
     return (
         f"Warning: {repetitions:,} ({repetitions / total:.0%}) of the {total:,} pairs of data.train repeat an earlier one (such as "
         f"{_example(row, text.source[row])}). data.filters.duplicates=false keeps one of each."
+    )
+
+
+# --- sides that are shifted against each other -------------------------------------------------------------------
+
+
+def shift_warning(corpus: ParallelCorpus) -> str | None:
+    """A warning if the lengths of lines correlate clearly better with those of lines before or after their own; else None.
+
+    The height of a correlation would not do: it depends on the languages and on the kind of text.
+    """
+    shifted, most = [], 3  # the most lines of a shift
+    blocks = range(0, len(corpus), max(len(corpus) // 100, _BLOCK))
+    for start in blocks:
+        lines = (side[start : start + _BLOCK] for side in (corpus.source, corpus.target))
+        source, target = (np.log1p([len(line) for line in side]) for side in lines)
+        if len(source) < _FEWEST:
+            continue
+        windows = sliding_window_view(source, len(source) - 2 * most)  # one for each shift
+        with np.errstate(invalid="ignore", divide="ignore"):  # all of one length
+            correlations = np.nan_to_num(np.corrcoef(windows, target[most:-most])[-1, :-1])
+        now, best = correlations[most], correlations.max()
+        margin = 6 * (2 / (windows.shape[1] - 3)) ** 0.5  # standard deviations of a difference of Fisher's z
+        if best > now + 0.2 and np.arctanh(min(best, 0.999)) > np.arctanh(max(now, -0.999)) + margin:
+            shifted.append((start + 1, now, best))
+    if len(shifted) <= len(blocks) // 50:  # a few are badly aligned in any large text
+        return None
+    line, now, best = shifted[0]
+    return (
+        f"Warning: the sides of {corpus.name} seem to be shifted: from about line {line:,} on, the lengths of lines correlate by "
+        f"{now:.2f}, but by {best:.2f} with those some lines away. Line n of one must translate line n of the other."
     )
 
 

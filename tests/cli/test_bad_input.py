@@ -51,7 +51,7 @@ TABLE = {
     "score en-de -s text.en -t word.txt": (1, "word.txt is not text"),
     "evaluate --hyp film.srt --ref text.de": (1, "film.srt is no file"),
     "align en-de -s word.txt -t text.de": (1, "word.txt is not text"),
-    "plot en-de -i word.txt -o a.png": (1, "word.txt is not text"),
+    "plot en-de -s word.txt -o a.png": (1, "word.txt is not text"),
     "links -s film.srt -t text.de": (1, "film.srt is no file"),
     # --engine ray, before Ray is asked for anything
     "translate en-de --engine ray -o out": (2, "name both with -i and -o"),

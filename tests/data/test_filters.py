@@ -63,9 +63,12 @@ TEXT = [
     ("http://a.very.long/address", "http://eine.lange/adresse"),
     ("1 2 3", "1, 2, 3"),
     ("fine", "хорошо"),
+    ("a lam@@ p", "Lampe"),
     ("fine", "gut"),
 ]
-ON_TEXT = FiltersConfig(max_length=3, duplicates=False, copies=False, max_word_length=20, min_letters=0.4, scripts=True)
+ON_TEXT = FiltersConfig(
+    max_length=3, duplicates=False, copies=False, max_word_length=20, min_letters=0.4, scripts=True, marks=False
+)
 
 
 def _corpus(folder: Path, pairs: list[tuple[str, str]]) -> ParallelCorpus:
@@ -82,13 +85,23 @@ def test_cleaning_reports_every_rule_with_samples(tmp_path: Path, monkeypatch: p
     for part, counts in clean(_corpus(tmp_path, text), ON_TEXT):
         pairs += part
         report += counts
-    assert pairs == [TEXT[5]]
-    places = {"copy": 0, "duplicate": 1, "long_word": 2, "letters": 3, "script": 4, "too_long": 6, "empty": 7}
+    assert pairs == [TEXT[6]]
+    places = {
+        "copy": 0,
+        "duplicate": 1,
+        "long_word": 2,
+        "letters": 3,
+        "script": 4,
+        "marks": 5,
+        "too_long": 7,
+        "empty": 8,
+    }
     assert report.removed == dict.fromkeys(places, 1)
     assert report.samples == {rule: [(row + 1, *text[row])] for rule, row in places.items()}
     assert str(report) == (
-        "kept 1 of 8 pairs; dropped 1 empty, 1 longer than 3 words, 1 duplicate, 1 copy, "
-        "1 with a word of more than 20 characters, 1 with less than 40 % letters, 1 in another script"
+        "kept 1 of 9 pairs; dropped 1 empty, 1 longer than 3 words, 1 duplicate, 1 copy, "
+        "1 with a word of more than 20 characters, 1 with less than 40 % letters, 1 in another script, "
+        "1 with marks of subwords or HTML"
     )
 
 

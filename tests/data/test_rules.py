@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.data import rules as module
 from nmt.data.catalogue import entries
-from nmt.data.rules import MaxWordLength, MinLetters, NoCopies, OwnScripts, TextRule, text_rules
+from nmt.data.rules import MaxWordLength, MinLetters, NoCopies, NoMarks, OwnScripts, TextRule, text_rules
 from nmt.errors import UsageError
 from nmt.recipe import FiltersConfig
 from nmt.text.scripts import UNSPACED
@@ -46,6 +46,23 @@ def test_rules_agree_with_a_plain_reading(source: str, target: str) -> None:
 )
 def test_copies_differ_in_spaces_only(source: str, target: str, is_copy: bool) -> None:
     assert NoCopies().removes(source, target) == is_copy
+
+
+@pytest.mark.parametrize(
+    ("text", "has_marks"),
+    [
+        ("the Küc@@ henlampe", True),
+        ("mo@@", True),
+        ("▁the ▁lamp", True),
+        ("it ' ￭s", True),
+        ("play ##ing", True),
+        ("&quot;big&#39;", True),
+        ("mail me@@home or R&D; a & b;", False),
+        ("## Title #1 is &c;", False),
+    ],
+)
+def test_marks_of_subwords_and_entities(text: str, has_marks: bool) -> None:
+    assert NoMarks().removes(text, "fine") == NoMarks().removes("fine", text) == has_marks
 
 
 @pytest.mark.parametrize(
@@ -96,9 +113,9 @@ def test_a_language_of_unknown_script_is_refused() -> None:
 def test_rules_come_in_one_order_and_only_if_they_are_set() -> None:
     pytest.importorskip("py3langid")
     assert text_rules(FiltersConfig(), ("src", "tgt")) == []
-    settings = FiltersConfig(language=0.5, scripts=True, min_letters=0.0, max_word_length=9, copies=False)
+    settings = FiltersConfig(language=0.5, marks=False, scripts=True, min_letters=0.0, max_word_length=9, copies=False)
     names = [rule.name for rule in text_rules(settings, ("en", "de"))]
-    assert names == ["copy", "long_word", "letters", "script", "language"]
+    assert names == ["copy", "long_word", "letters", "script", "marks", "language"]
 
 
 # --- language identification --------------------------------------------------------------------------------------

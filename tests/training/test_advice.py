@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -23,7 +24,9 @@ from nmt.training.advice import (
     convention_warnings,
     duplicates_warning,
     overlap_warning,
+    shift_warning,
     subword_warnings,
+    text_warnings,
 )
 from nmt.training.preparation import TrainingText
 from nmt.training.trainer import train
@@ -196,6 +199,47 @@ def test_texts_written_differently_are_noticed_on_their_side(
     warnings = list(convention_warnings(TrainingText(sides[0], sides[1])))
     assert len(warnings) == (expected is not None)
     assert all(expected in warning for warning in warnings if expected)
+
+
+# --- sides that are shifted, and marks --------------------------------------------------------------------------
+
+
+def lines_of_lengths(seed: int, count: int) -> tuple[list[str], list[str]]:
+    """Sides whose lengths are as loosely related as those of short translations."""
+    draw = Random(seed)
+    lengths = [draw.choice((2, 4, 8, 16, 32, 64)) for _ in range(count)]
+    return tuple(["x" * round(length * draw.uniform(0.8, 1.25)) for length in lengths] for _ in range(2))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("count", [40, 500, 4500])
+@pytest.mark.parametrize("by", [1, 2, 3])
+def test_a_shifted_side_is_noticed_and_nothing_else(count: int, by: int) -> None:
+    source, target = lines_of_lengths(by, count)
+    assert shift_warning(corpus_of(list(zip(source, target, strict=True)))) is None
+    for shifted, fixed in ((source[by:] + source[:by], target), (source, target[by:] + target[:by])):
+        warning = shift_warning(corpus_of(list(zip(shifted, fixed, strict=True)))) or ""
+        assert "seem to be shifted: from about line 1 on" in warning
+    ordered = sorted(zip(source, target, strict=True), key=lambda pair: len(pair[0]))
+    same = [("x", "x")] * count
+    shuffled = list(zip(source, Random(0).sample(target, count), strict=True))
+    for pairs in (ordered, same, shuffled, [*same, ("xx", "xx")]):
+        assert shift_warning(corpus_of(pairs)) is None
+
+
+def test_a_line_that_is_missing_in_the_middle_is_noticed() -> None:
+    source, target = lines_of_lengths(1, 9000)
+    warning = shift_warning(corpus_of(list(zip(source[:5500] + source[5501:], target[:-1], strict=True)))) or ""
+    assert warning.startswith("Warning: the sides of text seem to be shifted: from about line 6,001 on, the lengths")
+
+
+def test_marks_of_other_tools_are_noticed() -> None:
+    data, plain = recipe(Path("x")).data, corpus_of([(f"dog {n} & x", "Hund") for n in range(60)])
+    assert [*text_warnings(data, TrainingText(plain, corpus_of([("cat", "Katze")])))] == []
+    marked = corpus_of([(f"a @@b &quot;{n}", "Hund") for n in range(60)])
+    [warning] = text_warnings(data, TrainingText(marked, corpus_of([("cat", "Katze")])))
+    assert warning.startswith(
+        "Warning: 50% of the lines of text have marks of subwords or HTML (such as a @@b &quot;0). Join"
+    )
 
 
 # --- curves -----------------------------------------------------------------------------------------------------

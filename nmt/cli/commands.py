@@ -90,4 +90,6 @@ def _usage_message(error: Any) -> str:
     """The error message for a wrong command line, with a pointer to the help."""
     message = str(error.format_message()).rstrip()
     command = error.ctx.command_path if error.ctx else "nmt"
+    if "extra argument" in message:
+        message += ": put quotes around patterns with braces, which the shell takes apart"
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} See `{command} --help`."

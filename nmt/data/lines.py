@@ -30,7 +30,7 @@ _CONVERTERS = {
     (".docx", ".odt", ".rtf", ".epub", ".html", ".htm", ".xhtml"): "`pandoc -t plain --wrap=none` writes its text",
     (".doc", ".ppt", ".pptx", ".odp", ".xls", ".xlsx", ".ods"): "save it as text",
     (".pdf",): "`pdftotext` writes its text",
-    (".srt", ".vtt", ".ass"): "`sub2po` and `po2txt` of translate-toolkit write its text",
+    (".srt", ".vtt", ".ass"): "`sub2po` and `po2txt` of translate-toolkit[subtitles] write its text",
 }
 """What makes text of files with these suffixes, which have more than a sentence per line."""
 _BEGINNINGS = {

@@ -177,7 +177,8 @@ def _read_file(path: Path) -> dict[str, Any]:
     tree = parse_yaml(text, str(path))
     if not isinstance(tree, dict):
         raise UsageError(
-            f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {excerpt(repr(tree), 40)}."
+            f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {excerpt(repr(tree), 40)}. "
+            "If the shell made it of a pattern with braces, put quotes around the pattern."
         )
     return tree
 

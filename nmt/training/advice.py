@@ -72,7 +72,7 @@ def text_warnings(data: DataConfig, text: TrainingText) -> Iterator[str]:
     for part in chain(*(corpus.parts or [corpus] for corpus in (text.train, text.valid))):
         marks = marks_warning(_sample(part.source) + _sample(part.target), part.name)
         warnings += [shift_warning(part), marks and f"Warning: {marks}"]
-    yield from filter(None, warnings)
+    yield from dict.fromkeys(filter(None, warnings))
 
 
 def _example(row: int, line: str) -> str:

@@ -152,6 +152,11 @@ TABLE = {
     "trian": (2, "No such command 'trian'. Did you mean 'train'"),
     "--frobnicate": (2, "No such option"),
     "train": (2, "Give a recipe, or the text to train on: --source, --target, --train missing"),
+    "train --source en --target de --train text.en text.de": (2, "text.de: a recipe is a mapping of sections"),
+    "train --source en --target de --train text.en text.de short": (
+        2,
+        "short): put quotes around patterns with braces",
+    ),
     "train nothing": (2, "There is no recipe 'nothing': give a YAML file, or a name of `nmt recipe list`."),
     "train quickstart --set 'model.attention={score: none, window: local-p}'": (2, "has nothing to act on"),
     "translate en-de --device abacus": (2, "There is no device 'abacus'"),

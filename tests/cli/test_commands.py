@@ -124,6 +124,9 @@ def test_files_are_scored_without_a_model(corpus: Path, tmp_path: Path) -> None:
     [warning] = ended.stderr.decode().splitlines()
     assert "No line has 4 tokens" in warning
     assert good(nmt("evaluate", "--hyp", "ref", "--baseline", "hyp", *options, cwd=tmp_path)) == good(ended)
+    (tmp_path / "hyp").write_text("Der Hund be@@ llt im Garten .\n" * 2)
+    ended = nmt("evaluate", "--hyp", tmp_path / "hyp", "--ref", tmp_path / "hyp", "--bootstrap", "0")
+    assert "100% of the lines of translations and references have marks of subwords" in ended.stderr.decode()
 
 
 def test_a_model_is_scored_with_the_tokenizer_of_its_recipe(model: Path, corpus: Path, tmp_path: Path) -> None:

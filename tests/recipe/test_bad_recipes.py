@@ -107,7 +107,7 @@ def test_a_bad_override_is_quoted(tmp_path: Path, override: str, words: str) -> 
         ("name: a\n\tseed: 1\n", "line 2"),
         ("[a]: b\n", "line 1: a key must be a word"),
         ("name: &x a\ntwice: [*x, *x]\n", "line 2: aliases (*name) and tags (!name) are not read here"),
-        ("- a\n- b\n", "a recipe is a mapping of sections (name, data, model, ...), but this is ['a', 'b']."),
+        ("- a\n- b\n", "a recipe is a mapping of sections (name, data, model, ...), but this is ['a', 'b']. If"),
         ("", "but this is None."),
         ("name: !!python/object:os.system x\n", "line 1"),
         (f"seed: !!set {{a}}\n{MINIMAL}", "line 1: aliases (*name) and tags"),

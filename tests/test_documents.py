@@ -33,14 +33,17 @@ def relative_links(document: str) -> list[str]:
     return [target for target in re.findall(r"\]\(([^)\s]+)\)", document) if not target.startswith("https://")]
 
 
+def to_anchor(heading: str) -> str:
+    """The anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
+
+
 def anchors(path: Path) -> set[str]:
-    """The anchors that GitHub gives to the headings of a document, or to the lines of a program."""
+    """The anchors of the headings of a document."""
     document = path.read_text(encoding="utf-8")
-    if path.suffix == ".py":
-        return {f"L{number}" for number in range(1, document.count("\n") + 1)}
     text = re.sub(r"^```.*?^```$", "", document, flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+    return set(map(to_anchor, headings))
 
 
 def broken_links(path: Path) -> list[str]:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_documents import to_anchor
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = (ROOT / "nmt/README.md").read_text(encoding="utf-8")
-CELLS = re.findall(r"\[([^\]]+)\]\(\.\./(recipes/tour/\w+\.py)#L(\d+)\)", DOCUMENT)
+SECTIONS = re.findall(r"\[([^\]]+)\]\(\.\./(recipes/tour/\w+\.md)#([\w-]+)\)", DOCUMENT)
 ROWS = re.findall(r"^\| (.+) \| `([\w.]+)` \| `(\w+\.py)::(\w+)` \|$", DOCUMENT, re.MULTILINE)
 
 
@@ -28,15 +30,14 @@ def test_the_map_has_every_numbered_equation() -> None:
     assert [place for place in numbered if not re.search(rf"^\|[^|]*{re.escape(place)}", bahdanau, re.MULTILINE)] == []
     numbered = ("eq. 3", *(f"eq. {number}" for number in range(5, 11)), "3.1", "3.2", "3.3")
     assert [place for place in numbered if not re.search(rf"^\|[^|]*{re.escape(place)}\b", luong, re.MULTILINE)] == []
-    assert len(CELLS) >= 20  # which lead to the tour
+    assert len(SECTIONS) >= 20  # which lead to the tour
     files = re.findall(r"`([\w/]+(?:\.py|/))`", DOCUMENT)
     assert [path for path in files if not (ROOT / "nmt" / path).exists() and not (ROOT / path).exists()] == []
 
 
-@pytest.mark.parametrize(("place", "page", "line"), sorted(set(CELLS)))
-def test_a_place_leads_to_the_cell_that_shows_its_equation(place: str, page: str, line: str) -> None:
-    below = (ROOT / page).read_text(encoding="utf-8").splitlines()[int(line) - 1 :]
-    assert below[0] == "# %% [markdown]"
-    cell = " ".join(below[1:]).split("# %%", 1)[0]
+@pytest.mark.parametrize(("place", "page", "anchor"), sorted(set(SECTIONS)))
+def test_a_place_leads_to_the_section_that_shows_its_equation(place: str, page: str, anchor: str) -> None:
+    _, *parts = re.split(r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    section = {to_anchor(heading): text for heading, text in zip(parts[::2], parts[1::2], strict=True)}[anchor]
     numbers = [re.escape(number.removeprefix("eq. ")) for number in place.split(", ")]
-    assert re.search(rf"\([^()]*(?<![\d.])({'|'.join(numbers)})(?![\d.]*\d)[^()]*\)", cell)
+    assert re.search(rf"\([^()]*(?<![\d.])({'|'.join(numbers)})(?![\d.]*\d)[^()]*\)", section)

@@ -297,7 +297,7 @@ def _page(request: Request, columns: Sequence[tuple[str, Iterable[Reading]]], la
     for index, readings in enumerate(zip(*readings_of, strict=True)):
         if not readings[0].words.source:
             continue
-        reference = request.references[index] if request.references else ""
+        reference = request.references[index] if request.references and not request.forced else ""
         sentences.append(Explored(index + 1, readings, reference, request.gold[index] if request.gold else None))
     if not sentences:
         raise DataError("There are no sentences to explore: all lines are blank.")

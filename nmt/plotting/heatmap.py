@@ -134,7 +134,7 @@ def plot_alignment(
     """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6).
 
     Cells are square, and colors always range from 0 to 1, so figures are comparable. The figure grows with the number of
-    words. Small matrices show their weights in the cells. Weights of exactly 0, outside a window, are struck out.
+    words. Small matrices show their weights in the cells. Attention of exactly 0, outside a window, is struck out.
 
     Args:
         alignment: one matrix [T S] with its words, or several for panels side by side. Those of `Alignment.of_links` are
@@ -224,6 +224,7 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
     """Draw each matrix, then move them by what their words take. A unit of the figure is an inch, and saving crops it."""
     figure = Figure(figsize=(1, 1), facecolor="white")
     panels, has_bar = [], any(heatmap.is_soft for heatmap in page)
+    strikes = has_bar and weights == _WEIGHTS  # a posterior may be 0 wherever the model reads
     for heatmap in page:
         targets, columns = heatmap.alignment.weights.shape
         longest = max(targets, columns)
@@ -232,7 +233,7 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
         size = min(72 * cell * 0.45, 11.0)
         widest = max(text_width(label(word), size, families) / 72 for word in heatmap.alignment.source)
         axes = figure.add_axes((0, -cell * targets, cell * columns, cell * targets))
-        _draw_matrix(axes, heatmap, look, cell, is_soft=has_bar)
+        _draw_matrix(axes, heatmap, look, cell, numbers=has_bar and longest <= ANNOTATED_UP_TO, strikes=strikes)
         _write_words(axes, heatmap.alignment, cell, size, slanted=widest > cell - _LABEL_PAD)
         if heatmap.title:
             _draw_title(axes, heatmap.title, families)
@@ -249,7 +250,7 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
         bar.ax.tick_params(length=2, labelsize=8)
         bar.outline.set_linewidth(0.5)
         bottom = min(bottom, top - bar_height)
-    if marks := _legend(page, look, is_soft=has_bar):
+    if marks := _legend(page, look, has_bar=has_bar, strikes=strikes):
         figure.legend(
             list(marks.values()), list(marks), loc="upper left", bbox_to_anchor=(0, bottom),
             ncols=max(int(right / 1.9), 1), frameon=False, fontsize=9, handlelength=1.6, handleheight=1.6,
@@ -300,13 +301,13 @@ def _arrange(panels: Sequence[Axes]) -> tuple[float, float, float]:
     return right, panels[0].get_position().y1, bottom
 
 
-def _legend(page: Sequence[Heatmap], look: _Look, *, is_soft: bool) -> dict[str, Artist]:
+def _legend(page: Sequence[Heatmap], look: _Look, *, has_bar: bool, strikes: bool) -> dict[str, Artist]:
     """The marks that occur on a page, by their meaning."""
     marks: dict[str, Artist] = {}
-    if not is_soft:
+    if not has_bar:
         marks["link"] = Rectangle((0, 0), 1, 1, color=look.colormap(1.0))
-    elif any((heatmap.alignment.weights == 0).any() for heatmap in page):
-        marks["weight 0"] = Line2D([0, 1], [0, 1], color=FAINT, linewidth=0.8)
+    if strikes and any((heatmap.alignment.weights == 0).any() for heatmap in page):
+        marks["not read"] = Line2D([0, 1], [0, 1], color=FAINT, linewidth=0.8)
     if any(heatmap.links.sure for heatmap in page):
         marks["sure gold link"] = _square(look, 0, 0, 1, is_sure=True)
     if any(heatmap.links.possible - heatmap.links.sure for heatmap in page):
@@ -314,15 +315,14 @@ def _legend(page: Sequence[Heatmap], look: _Look, *, is_soft: bool) -> dict[str,
     return marks
 
 
-def _draw_matrix(axes: Axes, heatmap: Heatmap, look: _Look, cell: float, *, is_soft: bool) -> None:
-    """Draw the cells with their gold links; if weights are `is_soft`, strike out weights of 0 and write those from 0.1 on."""
+def _draw_matrix(axes: Axes, heatmap: Heatmap, look: _Look, cell: float, *, numbers: bool, strikes: bool) -> None:
+    """Draw the cells with their gold links, with `numbers` of weights from 0.1 on, and `strikes` through weights of 0."""
     weights, thin = heatmap.alignment.weights, min(1.0, 72 * cell / 20)
     axes.pcolormesh(weights, cmap=look.colormap, vmin=0, vmax=1, edgecolors=look.grid, linewidth=thin)
-    if is_soft:
+    if strikes:
         lines = [[(source, target + 1), (source + 1, target)] for target, source in np.argwhere(weights == 0)]
         axes.add_collection(LineCollection(lines, colors=FAINT, linewidths=0.8 * thin))
-    is_numbered = is_soft and max(weights.shape) <= ANNOTATED_UP_TO
-    for target, source in np.argwhere(weights >= 0.1) if is_numbered else ():
+    for target, source in np.argwhere(weights >= 0.1) if numbers else ():
         weight = weights[target, source]
         color = look.one if weight > 0.5 else look.zero
         axes.text(source + 0.5, target + 0.5, f"{weight:.2f}", color=color, fontsize=8, ha="center", va="center")

@@ -210,8 +210,8 @@ def _model(text: TextProfile, shown: TextProfile, given: Mapping[str, Any]) -> C
             "model.lexical": is_lexical,
             "model.dropout": dropout,
         },
-        "Model: as the recipe says."
-        if given.get("model.kind", "recurrent") != "recurrent"
+        f"Model: dropout for about {text.target.tokens:,.0f} target tokens."
+        if given.get("training.pretrained") or given.get("training.pretrained.model")
         else f"Model: an encoder of {hidden} in each direction, for about {text.target.tokens:,.0f} target tokens, "
         f"{text.length:.0f} per pair{'. The output layer also reads the attended source tokens' if is_lexical else ''}.",
     )

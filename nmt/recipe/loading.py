@@ -58,7 +58,12 @@ def load_recipe(
             raise UsageError(
                 f"{path}: the settings that follow from the text are not known here: train it with `nmt train`."
             )
-        tree = _with_choices(tree, partial(choose, _validated(DataConfig, tree["data"], str(path), within=("data",))))
+        data = _validated(DataConfig, tree["data"], str(path), within=("data",))
+        try:
+            tree = _with_choices(tree, partial(choose, data))
+        except (TypeError, ValueError):  # a value of another type than the choices that depend on it need
+            parse_recipe(tree, str(path))
+            raise
     return parse_recipe(tree, str(path))
 
 

@@ -137,6 +137,7 @@ def test_words_are_copied_where_many_are_new_and_both_sides_have_the_same_letter
         (["subwords.size=700"], "of up to 700 tokens", "of up to 500"),
         (["model.lexical=false"], "Model: an encoder", "also reads"),
         (["model.kind=transformer"], "Validation:", "an encoder of"),
+        (["training.pretrained=runs/a"], "Model: dropout for about", "an encoder of"),
         (["data.concatenation=0", "data.copying=0"], "Text: 20 pairs", "joined"),
         (["data.concatenation=0", "data.copying=0"], "Text: 20 pairs", "to copy"),
         (["data.filters.duplicates=true"], "Text: 20 pairs, ", "left out"),
@@ -169,6 +170,12 @@ def test_what_the_recipe_says_itself_stays_and_the_rest_fits_it(auto: Path, over
     assert value_at(recipe.model_dump(), key) == value_at(plain.model_dump(), key)
     if override == "training.epochs=2":
         assert recipe.training.updates is None
+
+
+@pytest.mark.parametrize("override", ["training.updates=abc", "model.encoder.hidden=[]", "training.batch_tokens=null"])
+def test_a_wrong_value_is_named_before_others_are_chosen_by_it(auto: Path, override: str) -> None:
+    with pytest.raises(UsageError, match=override.partition("=")[0].rpartition(".")[2]):
+        chosen(auto, text(10_000), override)
 
 
 def test_choices_are_recorded_with_their_reasons_and_read_back(auto: Path, tmp_path: Path) -> None:

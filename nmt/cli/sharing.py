@@ -30,8 +30,8 @@ def export(
     Details:
 
     The zip holds what translating needs (recipe, subwords, weights), data.json, metrics.jsonl and scores.json if they are
-    there, and a model card, README.md. Nothing else of the folder is in it. The same model gives the same bytes. The name of
-    the file is printed.
+    there, and a model card, README.md. Nothing else of the folder is in it. The same model and name give the same bytes. The
+    name of the file is printed.
 
     The card shows the scores in MODEL/scores.json (what `nmt evaluate` prints as JSON) and of the best validation. A
     README.md of your own in the folder takes its place.

@@ -41,7 +41,7 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], *, lic
         nmt.export("runs/mine", "mine.zip")
         nmt.load("mine.zip")
 
-    The same model gives the same bytes. Members are not compressed, as weights hardly can be.
+    The same model gives the same bytes under the same name, which its card says. Members are not compressed: weights hardly can be.
 
     Args:
         model: a model folder, or what else `nmt.load` takes.

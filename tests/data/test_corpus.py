@@ -417,7 +417,7 @@ def test_a_corpus_is_two_sequences_of_which_rows_can_be_taken(place: str) -> Non
 def test_pairs_that_are_kept_back_are_spread_over_the_text_and_the_rest_is_without_them(
     pairs: int, kept_back: int
 ) -> None:
-    _write("t.tsv", "".join(f"{number}\t{number}\n" for number in range(pairs)))
+    _write("t.tsv", "".join(f"{number}\tpair {number}\n" for number in range(pairs)))
     held_out, rest = ([int(source) for source, _ in _load(f"t.tsv[{part}]")] for part in ("held-out", "rest"))
     assert len(held_out) == kept_back
     assert sorted([*held_out, *rest]) == list(range(pairs))

@@ -63,7 +63,8 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
     if not len(corpus):
         lines = "line" if rows is None else f"line of {place}"
         raise DataError(f"The corpus {locator} is empty: it has no {lines}.")
-    if source != target and len(corpus) >= _FEWEST_COPIES and all(first == second for first, second in corpus):
+    are_two = source != target and find_language(source) and find_language(target)  # src and copy may be an exercise
+    if are_two and len(corpus) >= _FEWEST_COPIES and all(first == second for first, second in corpus):
         raise DataError(f"{locator} has the same text on both sides: name one for each language.")
     refuse_swapped_scripts(corpus)
     return corpus

@@ -117,6 +117,12 @@ def test_braces_that_name_no_or_another_language_are_refused(names: str) -> None
         assert problem.endswith(f"but name {first} and {second}.")
 
 
+def test_copying_may_be_an_exercise() -> None:
+    for name in ("t.src", "t.copy"):
+        _write(name, "a b\n" * 20)
+    assert len(_load("t", "src", "copy")) == 20
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_awkward_characters_stay_and_shift_nothing(end: str) -> None:
     _write("odd.en", "\ufeff" + "".join(line + end for line in AWKWARD))

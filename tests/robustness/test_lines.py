@@ -192,7 +192,7 @@ def test_every_pair_is_linked_on_a_line(tmp_path: Path, pairs: list[tuple[str, s
         *([split_spaces(side) for side in pair] for pair in others),
     ]
     assume(any(all(sides) for sides in read))  # something to learn from
-    links(*write_pair(tmp_path, pairs, ended=ended), output=tmp_path / "out", quiet=True)
+    links(None, *write_pair(tmp_path, pairs, ended=ended), output=tmp_path / "out", quiet=True)
     out = output_lines((tmp_path / "out").read_bytes())
     assert len(out) == len(pairs)
     for line, sides in zip(out, read, strict=True):

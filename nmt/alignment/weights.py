@@ -57,20 +57,22 @@ class Alignment(EqualByValue):
 
     @classmethod
     def of_links(
-        cls, source: str | Sequence[str], target: str | Sequence[str], links: str | Iterable[tuple[int, int]]
+        cls,
+        source: str | Sequence[str],
+        target: str | Sequence[str],
+        links: str | Iterable[tuple[int, int]],
+        where: str = "The links",
     ) -> Self:
         """The alignment that has weight 1 where an aligner linked two words, to be drawn by `nmt.plot_alignment`.
 
         Args:
             source, target: the words, or a sentence: what spaces separate, or its characters if it is written without spaces.
             links: pairs (source, target) of word positions from 0, or a line in Pharaoh format (`0-0 1-2`).
-
-        Raises:
-            DataError: a link is malformed, or lies beyond the sentences.
+            where: how an error message begins, a DataError if a link is malformed or lies beyond the sentences.
         """
         words = [splitter([side])(side) if isinstance(side, str) else list(side) for side in (source, target)]
-        pairs = parse_pharaoh(links, "The links").possible if isinstance(links, str) else frozenset(links)
-        check_within(pairs, len(words[0]), len(words[1]), "The links")
+        pairs = parse_pharaoh(links, where).possible if isinstance(links, str) else frozenset(links)
+        check_within(pairs, len(words[0]), len(words[1]), where)
         weights = np.zeros((len(words[1]), len(words[0])))
         for i, j in pairs:
             weights[j, i] = 1

@@ -216,7 +216,6 @@ def _read_request(
 def _link_readings(path: Path, request: Request) -> Iterator[Reading]:
     """The links of a file, between words, or characters of text without spaces. Raises DataError."""
     from nmt.alignment.link_files import read_gold
-    from nmt.alignment.links import check_within
     from nmt.alignment.weights import Alignment
     from nmt.plotting.explorer import Reading
     from nmt.text.scripts import splitter
@@ -225,8 +224,7 @@ def _link_readings(path: Path, request: Request) -> Iterator[Reading]:
     splits = splitter(request.sources), splitter(targets)
     for index, links in enumerate(links.possible for links in read_gold(path, len(targets))):
         words = splits[0](request.sources[index]), splits[1](targets[index])
-        check_within(links, len(words[0]), len(words[1]), f"{path}, line {index + 1}")
-        alignment = Alignment.of_links(*words, links)
+        alignment = Alignment.of_links(*words, links, where=f"{path}, line {index + 1}")
         figures = {"length": float(len(words[0])), **request.error_rate(index, links)}
         yield Reading(alignment, alignment, links, figures)
 
@@ -299,6 +297,4 @@ def _page(request: Request, columns: Sequence[tuple[str, Iterable[Reading]]], la
             continue
         reference = request.references[index] if request.references and not request.forced else ""
         sentences.append(Explored(index + 1, readings, reference, request.gold[index] if request.gold else None))
-    if not sentences:
-        raise DataError("There are no sentences to explore: all lines are blank.")
     return explorer_page(sentences, names, title="Alignments: " + " and ".join(names), languages=languages)

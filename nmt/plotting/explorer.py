@@ -81,13 +81,10 @@ def explorer_page(
         languages: language codes of source and target, for the browser's choice of fonts; empty if unknown.
 
     Raises:
-        DataError: there are no sentences or too many, or gold links lie outside a sentence.
+        DataError: there are no sentences, or gold links lie outside one.
     """
     if not sentences:
-        raise DataError("There are no sentences to explore.")
-    if len(sentences) > MOST_SENTENCES:
-        count = f"{len(sentences):,}"
-        raise DataError(f"A page holds at most {MOST_SENTENCES} sentences, but there are {count}: choose some.")
+        raise DataError("There are no sentences to explore: all lines are blank.")
     data = {
         "models": list(models),
         "languages": list(languages),

@@ -114,11 +114,6 @@ class Heatmap:
             return self.gold
         return GoldLinks(frozenset(self.gold or ()), frozenset())
 
-    @property
-    def is_soft(self) -> bool:
-        """Whether it has weights between 0 and 1; links of an aligner have none."""
-        return bool(((self.alignment.weights > 0) & (self.alignment.weights < 1)).any())
-
 
 def plot_alignment(
     alignment: Alignment | Sequence[Alignment],
@@ -223,8 +218,10 @@ def _figures(
 def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights: str) -> Figure:
     """Draw each matrix, then move them by what their words take. A unit of the figure is an inch, and saving crops it."""
     figure = Figure(figsize=(1, 1), facecolor="white")
-    panels, has_bar = [], any(heatmap.is_soft for heatmap in page)
+    # Links of an aligner have no weights between 0 and 1.
+    has_bar = any((heatmap.alignment.weights % 1 > 0).any() for heatmap in page)
     strikes = has_bar and weights == _WEIGHTS  # a posterior may be 0 wherever the model reads
+    panels = []
     for heatmap in page:
         targets, columns = heatmap.alignment.weights.shape
         longest = max(targets, columns)

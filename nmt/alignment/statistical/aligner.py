@@ -41,8 +41,6 @@ MAX_WORDS = 200
 """Most words per side. Longer pairs are not learned from and get no links."""
 _BLOCK_LINES = 10_000
 _Key = TypeVar("_Key", np.int64, np.str_)
-Direction = Literal["forward", "reverse"]
-"""Forward links each target word to one source word at most, reverse each source word to one target word."""
 
 
 _normalize = Normalizer("nfc")
@@ -135,7 +133,9 @@ class HMMAligner:
         """The confidence of every possible link of each pair of lines, [T S]; zeros for blank and too long pairs."""
         return self._matrices(text, lambda *models_and_cells: np.minimum(agreement(*models_and_cells), 1))
 
-    def directed_links(self, text: Iterable[tuple[str, str]], direction: Direction) -> Iterator[ConfidentLinks]:
+    def directed_links(
+        self, text: Iterable[tuple[str, str]], direction: Literal["forward", "reverse"]
+    ) -> Iterator[ConfidentLinks]:
         """The links of one direction's model, with their posteriors.
 
         Each word that it generates is linked to the word of the largest posterior, unless the empty word's is larger.

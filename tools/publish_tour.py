@@ -23,7 +23,7 @@ def main() -> None:
             notebook = execute(page, folder)
         spent = os.times()
         seconds = spent.children_user + spent.children_system - before.children_user - before.children_system
-        publish(notebook, page.name, f"{math.ceil(seconds / 60)} min")
+        publish(notebook, page.name, f"{math.ceil(seconds / 10) * 10} s")
 
 
 def execute(page: Path, folder: str) -> Any:

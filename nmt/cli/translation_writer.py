@@ -63,10 +63,8 @@ class TranslationWriter:
                 lines = [self._json(translation, number, links)]
             case "moses":
                 lines = [
-                    moses_line(
-                        [str(number - 1), hypothesis.text, "", f"{hypothesis.score:.4f}"], hypothesis.log_probability
-                    )
-                    for hypothesis in translation.hypotheses
+                    moses_line([f"{number - 1}", ranked.text, "", f"{ranked.score:.4f}"], ranked.log_probability)
+                    for ranked in translation.hypotheses
                 ]
         for line in lines:
             yield line.encode("utf-8", "replace") + b"\n"

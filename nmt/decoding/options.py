@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeGuard
 from pydantic import BeforeValidator
 
 from nmt.errors import UsageError
-from nmt.recipe import DecodingConfig, change_decoding
+from nmt.recipe import FOUND_IN_TRAINING, DecodingConfig, change_decoding
 from nmt.recipe.section import Size
 from nmt.runtime.arguments import described
 from nmt.runtime.wording import did_you_mean
@@ -77,9 +77,9 @@ class DecodingOptions(DecodingConfig):
         """
         changes = dict(options.get("decoding") or {}) | {**options}
         changes.pop("decoding", None)
-        for name in ("split_sentences", "keep_numbers"):
+        for name in FOUND_IN_TRAINING:
             if changes.get(name) is None:
-                changes.pop(name, None)  # as training found it
+                changes.pop(name, None)
         for name in changes:
             if name in ("shortlist", "precision"):
                 raise UsageError(f"{name} decides how the weights are packed, once: give it to nmt.load.")

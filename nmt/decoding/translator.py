@@ -339,12 +339,10 @@ class Translator:
         """Encode the lines of a window but those that stay as they are; sentences that are too long are split."""
         lines = [line.rstrip("\r\n") for line in lines]
         normal = self._members[0].normalizer.all(lines)
-        keeps_numbers = self._settings.keep_numbers is not False
+        source, reads_all = self.recipe.data.source, self._settings.keep_numbers is False
+        is_read = [any(map(str.isalpha, line)) or (reads_all and line) for line in normal]
         texts_of_lines = [
-            self._sentences(line, self.recipe.data.source)
-            if any(map(str.isalpha, line)) or (line and not keeps_numbers)
-            else []
-            for line in normal
+            self._sentences(line, source) if read else [] for line, read in zip(normal, is_read, strict=True)
         ]
         encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
         window = []

@@ -69,6 +69,7 @@ from nmt.recipe.recurrent import UpdateThenAttendConfig as UpdateThenAttendConfi
 from nmt.recipe.schema import ModelConfig as ModelConfig
 from nmt.recipe.schema import Recipe as Recipe
 from nmt.recipe.schema import recipe_schema as recipe_schema
+from nmt.recipe.scoring import FOUND_IN_TRAINING as FOUND_IN_TRAINING
 from nmt.recipe.scoring import DecodingConfig as DecodingConfig
 from nmt.recipe.scoring import ReportedScore as ReportedScore
 from nmt.recipe.scoring import Tokenizer as Tokenizer

@@ -13,6 +13,7 @@ from nmt.recipe.choosing import AUTO, Choice, Choose
 from nmt.recipe.data import HELD_OUT, REST, DataConfig, FiltersConfig
 from nmt.recipe.messages import describe_errors
 from nmt.recipe.schema import Recipe
+from nmt.recipe.scoring import FOUND_IN_TRAINING
 from nmt.recipe.section import SectionT
 from nmt.recipe.shipped import find_recipe
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
@@ -249,9 +250,13 @@ def flat_settings(recipe: Recipe) -> dict[str, Any]:
 
 
 def changed_keys(recipe: Recipe, path: Path) -> list[str]:
-    """The dotted keys whose values differ from those of the recipe in a file, as `flat_settings` has them."""
+    """The dotted keys whose values differ from those of the recipe in a file, as `flat_settings` has them.
+
+    Settings that the recipe leaves to training, and that training has written into the file, do not differ.
+    """
     ours, theirs = flat_settings(recipe), flat_settings(load_recipe(path))
-    return [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+    left = {f"decoding.{name}" for name in FOUND_IN_TRAINING if getattr(recipe.decoding, name) is None}
+    return [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key) and key not in left]
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:

@@ -12,6 +12,10 @@ Tokenizer = Literal[
 """sacreBLEU's tokenizers, listed here so that reading a recipe does not import it."""
 
 
+FOUND_IN_TRAINING = ("split_sentences", "keep_numbers")
+"""Settings of decoding that training finds out where they are null."""
+
+
 class DecodingConfig(Section):
     """Defaults of `nmt translate` and `nmt evaluate` for this model."""
 

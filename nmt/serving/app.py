@@ -206,13 +206,9 @@ class App:
         except HTTPException as error:
             text, model = (content.texts[0], content.model) if content else ("", None)
             return self._html(error.status_code, text=text, model=model, problem=error.detail)
-        unknown = str(answer["unknownCharacters"])
-        return self._html(
-            text=content.texts[0],
-            model=content.model,
-            translation=str(answer["translatedText"]),
-            problem=f"Characters that the model does not know: {unknown}" if unknown else "",
-        )
+        text, translation, unknown = content.texts[0], str(answer["translatedText"]), answer["unknownCharacters"]
+        problem = f"Characters that the model does not know: {unknown}" if unknown else ""
+        return self._html(text=text, model=content.model, translation=translation, problem=problem)
 
     def _html(self, status: int = 200, **texts: Any) -> Response:
         page = render_page(self.models, characters=self._max_characters, needs_key=self._api_key is not None, **texts)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, check_folder, load_tensors, save_tensors
 from nmt.errors import DataError, UsageError
-from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, Recipe, changed_keys
+from nmt.recipe import FOUND_IN_TRAINING, LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, Recipe, changed_keys
 from nmt.runtime.files import locked, remove_unfinished
 from nmt.runtime.json_files import parse_json
 
@@ -31,8 +31,7 @@ BEST = "best"
 LOCK = ".lock"
 """The file whose lock a training holds. It stays in a run folder when the training has ended."""
 _EXTENSIBLE = (
-    "decoding.split_sentences",
-    "decoding.keep_numbers",
+    *(f"decoding.{name}" for name in FOUND_IN_TRAINING),
     LENGTH_PENALTY,
     MBR_SAMPLES,
     MBR_BETA,

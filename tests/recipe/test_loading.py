@@ -82,6 +82,14 @@ def test_changed_keys_are_dotted(minimal: Path) -> None:
     ]
 
 
+def test_what_training_has_found_is_no_change_where_the_recipe_leaves_it_open(minimal: Path, tmp_path: Path) -> None:
+    found = ["decoding.split_sentences=true", "decoding.keep_numbers=false"]
+    (tmp_path / "run.yaml").write_text(dump_recipe(load_recipe(minimal, found)))
+    assert changed_keys(load_recipe(minimal), tmp_path / "run.yaml") == []
+    other = load_recipe(minimal, ["decoding.split_sentences=false"])
+    assert changed_keys(other, tmp_path / "run.yaml") == ["decoding.split_sentences"]
+
+
 # --- recipes laid over others -----------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from nmt.data.encoded import encode_corpus
 from nmt.data.locators import load_training_corpus
 from nmt.data.mixture import split_tags_warning
 from nmt.errors import DataError
-from nmt.recipe import Recipe, load_recipe
+from nmt.recipe import Recipe, changed_keys
 from nmt.training.epoch import plan_epoch
 from nmt.training.preparation import TrainingText
 from nmt.training.trainer import train
@@ -122,4 +122,4 @@ def test_a_run_resumes_to_the_same_bytes(folder: Path) -> None:
     assert weights[0] == weights[1]
     described = json.loads((folder / "whole/data.json").read_text())["train"]
     assert (described["lines"], described["locator"]) == (100, f"{folder}/first + {folder}/last")
-    assert load_recipe(folder / "whole/recipe.yaml") == whole
+    assert changed_keys(whole, folder / "whole/recipe.yaml") == []

@@ -26,7 +26,9 @@ from nmt.data.arrays import Lists, collect_lists
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.lines import any_compression, read_lines
+from nmt.data.locators import split_rows
 from nmt.errors import DataError
+from nmt.recipe import REST
 from nmt.runtime.cache import expand_home
 from nmt.runtime.wording import counted
 from nmt.text.scripts import Split, split_characters, split_spaces, splitter, word_spans
@@ -167,13 +169,19 @@ def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
     """The links of each line, checked against its sentence pair as it was read, between the words that training reads."""
     original, splits = corpus.original, splits_of(corpus)
     pairs = zip(original.pairs(), corpus.untagged.pairs(), strict=True)
-    for number, (line, forms) in enumerate(zip_longest(read_lines(path), pairs), start=1):
-        if line is None or forms is None:
+    numbered: Iterable[tuple[int, str]] = enumerate(read_lines(path), start=1)
+    _, rows = split_rows(corpus.name)
+    if rows is not None and corpus.name.endswith(REST):  # the file has links of the pairs that are kept back too
+        all_lines = list(numbered)
+        numbered = chain.from_iterable(all_lines[block] for block in rows(len(all_lines)))
+    for numbered_line, forms in zip_longest(numbered, pairs):
+        if numbered_line is None or forms is None:
             lines = sum(1 for _ in read_lines(path))
             raise DataError(
                 f"{path} has {counted(lines, 'line')}, but {corpus.name} has {counted(len(corpus), 'pair')}: "
                 "line n must hold the links of pair n."
             )
+        number, line = numbered_line
         where = f"{path}, line {number}"
         links = parse_pharaoh(line, where).possible
         source_words, target_words = (len(split(side)) for side, split in zip(forms[0], splits, strict=True))

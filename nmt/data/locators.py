@@ -60,6 +60,10 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
         blocks = rows(len(corpus))
         sides = [Column.concatenated(map(side.part, blocks)) for side in (corpus.source, corpus.target)]
         corpus = replace(corpus, source=sides[0], target=sides[1], name=locator)
+    if not len(corpus) and locator.endswith(HELD_OUT):
+        raise DataError(
+            f"{place} has too few lines to keep some back for validation: name a text by --valid (data.valid)."
+        )
     if not len(corpus):
         lines = "line" if rows is None else f"line of {place}"
         raise DataError(f"The corpus {locator} is empty: it has no {lines}.")

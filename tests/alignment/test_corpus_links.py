@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nmt.alignment.corpus_links import TokenLinks, WordLinks, load_links, splits_of
+from nmt.alignment.link_files import parse_pharaoh
 from nmt.data.batching import make_batch, plan_batches
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import encode_corpus
@@ -45,6 +46,17 @@ def make_subwords(kind: Any = "char", size: int = 40) -> Subwords:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_links_has_those_of_the_pairs_that_are_kept_back_too(folder: Path) -> None:
+    for name in ("text.en", "text.de", "text.align"):
+        (folder / name).write_text((folder / name).read_text() * 5)
+    whole, rest = corpus_of(folder), load_corpus(f"{folder}/text[rest]", source="en", target="de")
+    assert len(rest) == len(whole) - len(whole) // 10
+    links = load_links(f"{folder}/text.align", rest, source="en").of_rows(range(len(rest)))
+    of_pair = dict(zip(whole, LINKS * 5, strict=True))
+    expected = [sorted(parse_pharaoh(of_pair[pair], "").possible) for pair in rest]
+    assert [[tuple(link) for link in row.tolist()] for row in links] == expected
 
 
 @pytest.mark.parametrize("name", ["text.align", "text.align.gz"])

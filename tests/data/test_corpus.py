@@ -431,6 +431,7 @@ def test_pairs_that_are_kept_back_are_spread_over_the_text_and_the_rest_is_witho
     tenths = {10 * number // pairs for number in held_out}
     assert len(tenths) == min(10, kept_back)
     assert _load("t.tsv[:10][held-out]") == _load("t.tsv[9:10]")
+    assert "too few lines to keep some back for validation" in _refusal("t.tsv[:9][held-out]")
 
 
 def test_the_fingerprint_is_that_of_the_text() -> None:

@@ -172,7 +172,8 @@ def _subwords(text: TextProfile, given: Mapping[str, Any]) -> Choice:
         largest = _VOCABULARY_FOR_UNSEEN_WORDS
     size = max(min(_rounded(tokens / _OCCURRENCES, 100), largest), 500)
     kind = given.get("subwords.kind", "bpe")
-    size = max(min(size, types + _SPECIAL), 0 if kind == "word" else alphabet + _SPECIAL)
+    if kind != "word":
+        size = max(min(size, types + _SPECIAL), alphabet + _SPECIAL)
     return Choice(
         {
             "subwords.kind": kind,

@@ -66,14 +66,18 @@ TINY = (
 )
 
 
+@pytest.mark.parametrize("kind", ["bpe", "word"])
 @pytest.mark.parametrize(("source", "target"), [*product(TINY, TINY[:3]), ("same", "same")])
-def test_a_text_of_a_few_lines_gets_a_vocabulary_that_it_allows(tmp_path: Path, source: str, target: str) -> None:
+def test_a_text_of_a_few_lines_gets_a_vocabulary_that_it_allows(
+    tmp_path: Path, source: str, target: str, kind: str
+) -> None:
     """As many tokens as its letters, tags and a word mark need, on both sides."""
     for name, line in (("src", source), ("tgt", target)):
         (tmp_path / f"train.{name}").write_text(f"{line}\n{line[::-1]}\n" * 3, encoding="utf-8")
         (tmp_path / f"valid.{name}").write_text(f"{line}\n", encoding="utf-8")
     for train in (f"{tmp_path}/train", f"[{{corpus: {tmp_path}/train, tag: <X>}}]"):
-        recipe = load_recipe("auto", [f"data={{source: src, target: tgt, train: {train}, valid: {tmp_path}/valid}}"])
+        data = f"data={{source: src, target: tgt, train: {train}, valid: {tmp_path}/valid}}"
+        recipe = load_recipe("auto", [data, f"subwords.kind={kind}"])
         for model in TrainingText.load(recipe).subwords(recipe):
             assert 260 < len(model) <= recipe.subwords.size
 

@@ -76,8 +76,10 @@ def links(
     To train attention on such links, set training.guided_alignment.links in a recipe to the file, or to hmm for links of
     its own training text.
     """
-    text = _text(joined, source, target)
+    texts = [path for path in (joined, source, target) if path is not None]
     refused = {
+        "Give the text as -s FILE and -t FILE, or as one FILE of lines `source ||| target`.": len(texts)
+        != (1 if joined else 2),
         "--symmetrize joins both directions: leave out --direction and --confidence.": symmetrize
         and (direction or confidence),
         "More text has two sides too: give --more-source and --more-target, or neither.": (more_source is None)
@@ -88,13 +90,13 @@ def links(
     if message := next((message for message, holds in refused.items() if holds), None):
         raise UsageError(message)
     for written in (output, save):
-        check_not_input(written, (joined, source, target, more_source, more_target, gold, aligner))
+        check_not_input(written, (*texts, more_source, more_target, gold, aligner))
     set_up(quiet=quiet)
     from nmt.alignment.aligner_file import load_aligner, save_aligner
     from nmt.alignment.link_files import format_confident, format_pharaoh
     from nmt.text.scripts import split_characters
 
-    pairs = list(text)
+    pairs = list(read_joined(*texts) if joined else read_parallel(*texts))
     gold_links = read_gold_links(gold, len(pairs), gold_order)
     more = read_parallel(more_source, more_target) if more_source and more_target else ()
     fitting = load_aligner(aligner) if aligner else _learn([*pairs, *more], quiet=quiet)
@@ -116,15 +118,6 @@ def links(
             yield form(found), frozenset(found), (len(source_words), len(target_words))
 
     write_links(rows(), output, gold_links, bootstrap=bootstrap)
-
-
-def _text(joined: Path | None, source: Path | None, target: Path | None) -> Iterator[tuple[str, str]]:
-    """The pairs of one file or of two. Raises UsageError."""
-    if joined and not (source or target):
-        return read_joined(joined)
-    if source and target and not joined:
-        return read_parallel(source, target)
-    raise UsageError("Give the text as -s FILE and -t FILE, or as one FILE of lines `source ||| target`.")
 
 
 def _learn(text: Sequence[tuple[str, str]], *, quiet: bool) -> HMMAligner:

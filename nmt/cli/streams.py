@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 STANDARD = Path("-")
 """Standard input or output."""
-JOINED = " ||| "
-"""What separates the sides of a line that holds both."""
 
 
 def input_name(path: Path) -> str:
@@ -178,7 +176,7 @@ def read_joined(path: Path) -> Iterator[tuple[str, str]]:
     """Read pairs from lines `source ||| target`, as fast_align and eflomal do. Raises DataError or UsageError."""
     with open_input(path) as stream:
         for number, line in enumerate(lines_of(stream, input_name(path)), start=1):
-            source, separator, target = f" {line} ".partition(JOINED)
+            source, separator, target = f" {line} ".partition(" ||| ")
             if not separator or "|||" in target.split():
                 raise DataError(
                     f"{input_name(path)}, line {number}: there must be one ` ||| ` between source and target."
@@ -195,7 +193,7 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
         sides = lines_of(sources, input_name(source)), lines_of(targets, input_name(target))
         for number, pair in enumerate(zip_longest(*sides), start=1):
             counts = [count if line is None else number for count, line in zip(counts, pair, strict=True)]
-            if number == 1 and any(JOINED in (line or "") for line in pair):
+            if number == 1 and any(" ||| " in (line or "") for line in pair):
                 raise DataError(
                     "The text has lines `source ||| target`: `nmt links FILE` reads them; here give a file of each side."
                 )

@@ -36,9 +36,7 @@ class ScoreLine:
     group: str = ""
 
 
-def plot_by_length(
-    lines: Sequence[ScoreLine], buckets: Sequence[str], counts: Sequence[int], output: Path, *, dpi: float = 150
-) -> None:
+def plot_by_length(lines: Sequence[ScoreLine], buckets: Sequence[str], counts: Sequence[int], output: Path) -> None:
     """Draw BLEU against source length, with the models' names in the order in which their lines end.
 
     Five lines at most can be told apart. Of more, five of the groups' best have colors and names, from the best to the worst;
@@ -49,17 +47,16 @@ def plot_by_length(
         buckets: names of the buckets, from short to long (`4–6`).
         counts: number of sentences in each bucket.
         output: .png, .pdf or .svg; the suffix chooses the format.
-        dpi: dots per inch of a PNG.
 
     Raises:
         DataError: there is nothing to draw, or the picture cannot be written.
-        UsageError: the suffix is unknown, or the resolution out of range.
+        UsageError: the suffix is unknown.
     """
     file_format(output)
     if not lines or not buckets:
         raise DataError("There are no lines or no buckets: there is nothing to draw.")
     with house_style(choose_families([label(line.name) for line in lines])):
-        save([_draw(lines, buckets, counts)], output, dpi=dpi)
+        save([_draw(lines, buckets, counts)], output, dpi=150)
 
 
 def _named(lines: Sequence[ScoreLine]) -> list[ScoreLine]:

@@ -122,7 +122,7 @@ def lines_of(stream: BinaryIO, name: str, errors: Literal["strict", "replace", "
                 text = line.decode()
             except UnicodeDecodeError as error:
                 problem = f"{name}, line {number}: not valid UTF-8 (byte 0x{line[error.start]:02X})"
-                remedy = "`iconv -f WINDOWS-1252 -t UTF-8` converts Windows-1252"
+                remedy = "`iconv -f WINDOWS-1252 -t UTF-8` converts it if it is Windows-1252"
                 if errors == "strict":
                     raise DataError(f"{problem}; {remedy}.") from None
                 if warns:

@@ -156,7 +156,11 @@ def test_a_last_line_needs_no_end_and_a_mark_is_one_at_the_beginning(content: st
         ("a.en", "a\nb\n".encode("utf-16-be"), "a.en, line 1: text has no NUL bytes. `iconv -f UTF-16BE -t UTF-8`"),
         ("a.en.gz", b"a\nb\0\n", "a.en.gz, line 2: text has no NUL bytes."),
         ("a.en", "\ufeffab".encode("utf-16-le")[:-1], "a.en is damaged"),
-        ("a.en", "Öl".encode("cp1252"), "(byte 0xD6); `iconv -f WINDOWS-1252 -t UTF-8` converts Windows-1252."),
+        (
+            "a.en",
+            "Öl".encode("cp1252"),
+            "(byte 0xD6); `iconv -f WINDOWS-1252 -t UTF-8` converts it if it is Windows-1252.",
+        ),
         ("a.srt", b"1\n", "a.srt is no file with one sentence per line: `sub2po` and `po2txt` of translate-toolkit"),
         ("a.en.HTML", b"a\n", "a.en.HTML is no file with one sentence per line: `pandoc"),
         ("a.docx.gz", b"a\n", "`pandoc"),

@@ -98,7 +98,7 @@ class Subwords:
                 **symbols,
             )
         except (RuntimeError, UnicodeEncodeError) as error:
-            raise DataError(_training_message(str(error), kind, size, byte_fallback)) from None
+            raise DataError(_training_message(str(error), kind, size, byte_fallback, len(tags))) from None
         return cls.from_bytes(model.getvalue())
 
     @classmethod
@@ -332,7 +332,7 @@ def _width(character: str) -> int:
     return 1 if "\udc80" <= character <= "\udcff" else len(character.encode())
 
 
-def _training_message(message: str, kind: str, size: int, byte_fallback: bool) -> str:
+def _training_message(message: str, kind: str, size: int, byte_fallback: bool, tags: int) -> str:
     """Translate an assertion of SentencePiece into an error message about the recipe."""
     if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return f"subwords.size {size} has no room for every character of the text: set it to at least {smallest[1]}" + (
@@ -341,7 +341,7 @@ def _training_message(message: str, kind: str, size: int, byte_fallback: bool) -
     if "sentences_.empty()" in message:
         return "There is no text to train subwords on: every line is empty."
     if "(vocab_size) >= (0)" in message or "insert_id" in message:
-        least = len(_SPECIAL) + (256 if byte_fallback else 0) + 1
+        least = len(_SPECIAL) + (256 if byte_fallback else 0) + tags + 1
         return f"subwords.size {size} has no room beside the special tokens and bytes: set it to at least {least}."
     if "Unable to cast" in message:
         return "The text to train subwords on is not valid Unicode: it has a lone surrogate."

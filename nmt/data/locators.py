@@ -27,9 +27,6 @@ from nmt.runtime.wording import counted
 from nmt.text.languages import find_language
 from nmt.text.normalization import Normalizer
 
-_FEWEST_COPIES = 10
-"""Lines from which on two equal sides are surely a mistake."""
-
 
 def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = True) -> ParallelCorpus:
     """Load a parallel corpus.
@@ -68,7 +65,7 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
         lines = "line" if rows is None else f"line of {place}"
         raise DataError(f"The corpus {locator} is empty: it has no {lines}.")
     are_two = source != target and find_language(source) and find_language(target)  # src and copy may be an exercise
-    if are_two and len(corpus) >= _FEWEST_COPIES and all(first == second for first, second in corpus):
+    if are_two and len(corpus) >= 10 and all(first == second for first, second in corpus):  # a few lines may be names
         raise DataError(f"{locator} has the same text on both sides: name one for each language.")
     refuse_swapped_scripts(corpus)
     return corpus

@@ -47,8 +47,6 @@ _NOTABLE_DIFFERENCE = 0.3
 """The difference of two shares from which on it is worth a warning."""
 _NOTABLE_LACK = 0.01
 """The share of characters that subwords lack from which on it is worth a warning."""
-_BLOCK = 1000
-"""Lines whose lengths are compared at a time, in a hundred places."""
 _SPACED = re.compile(r"(?<!\S)[.,،۔।](?!\S)")
 _ATTACHED = re.compile(r"(?<=\w)[.,،۔।](?!\S)")
 _WIDTH = 60
@@ -212,9 +210,9 @@ def shift_warning(corpus: ParallelCorpus) -> str | None:
     The height of a correlation would not do: it depends on the languages and on the kind of text.
     """
     shifted, most = [], 3  # the most lines of a shift
-    blocks = range(0, len(corpus), max(len(corpus) // 100, _BLOCK))
+    blocks = range(0, len(corpus), max(len(corpus) // 100, 1000))
     for start in blocks:
-        lines = (side[start : start + _BLOCK] for side in (corpus.source, corpus.target))
+        lines = (side[start : start + 1000] for side in (corpus.source, corpus.target))
         source, target = (np.log1p([len(line) for line in side]) for side in lines)
         if len(source) < _FEWEST:
             continue

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from nmt.plotting.style import Drawing
 
 _MOST_CELLS_SHOWN = 60 * 60
-_WIDTH = 60
-"""Most characters of a text in a `repr`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +41,7 @@ class TranslationHypothesis(Hypothesis):
     text: str
 
     def __repr__(self) -> str:
-        return f"TranslationHypothesis({excerpt(self.text, _WIDTH)!r}, score={self.score:.4f})"
+        return f"TranslationHypothesis({excerpt(self.text, 60)!r}, score={self.score:.4f})"
 
     @classmethod
     def of(cls, hypothesis: Hypothesis, *, text: str, alignment: Float[Tensor, "T S"]) -> TranslationHypothesis:
@@ -185,7 +183,7 @@ class Translation:
 
     def __repr__(self) -> str:
         more = f", {len(self.hypotheses) - 1} more" if len(self.hypotheses) > 1 else ""
-        return f"Translation({excerpt(self.source, _WIDTH)!r} -> {excerpt(self.text, _WIDTH)!r}, score={self.score:.4f}{more})"
+        return f"Translation({excerpt(self.source, 60)!r} -> {excerpt(self.text, 60)!r}, score={self.score:.4f}{more})"
 
     def _repr_png_(self) -> bytes | None:
         """What a notebook shows, unless the matrix is empty or huge."""

@@ -93,10 +93,7 @@ def load_text(data: DataConfig, text: HeldOutText, *, fetch: bool = True) -> Par
 
 
 def split_rows(locator: str) -> tuple[str, Callable[[int], list[slice]] | None]:
-    """A locator without its rows, such as `[start:stop]`, and these rows, given how many there are.
-
-    They are None if it names none, or leaves them to the package datasets.
-    """
+    """A locator without its rows, such as `[start:stop]`, and these, given how many there are; None without, or for `datasets`."""
     for name in (HELD_OUT, REST):
         if locator.endswith(name):
             return locator.removesuffix(name), partial(_held_out, rest=name == REST)

@@ -52,8 +52,7 @@ def load_recipe(
         )
     if path.name == "recipe.yaml" and path.with_name("source.model").exists():  # in a model folder
         _complete(tree)
-    _take_first_languages(tree.get("data"))
-    _keep_back_validation_text(tree.get("data"))
+    _complete_data(tree.get("data"))
     if tree.get("chosen") == AUTO:
         if choose is None:
             raise UsageError(
@@ -134,19 +133,15 @@ def _complete(tree: dict[str, Any]) -> None:
                 section.pop(key, None)
 
 
-def _take_first_languages(data: object) -> None:
-    """Take the first `from` and `to` of the corpora for a `source` and `target` that are not set."""
+def _complete_data(data: object) -> None:
+    """Take languages that are not set from the corpora; without `valid`, validate on a part of `train` and train on the rest."""
     train = data.get("train") if isinstance(data, dict) else None
+    if isinstance(data, dict) and isinstance(train, str) and data.get("valid") is None:
+        data.update(train=train + REST, valid=train + HELD_OUT)
     for section in train if isinstance(train, list) else ():
         for key, name in (("source", "from"), ("target", "to")):
             if isinstance(data, dict) and isinstance(section, dict) and name in section:
                 data.setdefault(key, section[name])
-
-
-def _keep_back_validation_text(data: object) -> None:
-    """Validate on a part of the training text if no validation text is named, and train on the rest."""
-    if isinstance(data, dict) and data.get("valid") is None and isinstance(train := data.get("train"), str):
-        data.update(train=train + REST, valid=train + HELD_OUT)
 
 
 def leaves_data_open(path: Path) -> bool:

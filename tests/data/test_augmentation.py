@@ -23,10 +23,7 @@ def joined(share: float = 1.0, most: int = 100, epoch: int = 0, tag: int = 0) ->
     parts = [Part(np.arange(4, dtype=np.int32), tag), Part(np.array([4], np.int32), 0)]
     pairs, extended = join_pairs(PAIRS, parts, (SUBWORDS, SUBWORDS), share=share, most=most, seed=1, epoch=epoch)
     assert [part.tag for part in extended] == [tag, 0]
-    assert [part.rows[: len(old.rows)].tolist() for part, old in zip(extended, parts, strict=True)] == [
-        [0, 1, 2, 3],
-        [4],
-    ]
+    assert [part.rows[:size].tolist() for part, size in zip(extended, (4, 1), strict=True)] == [[0, 1, 2, 3], [4]]
     shown = [*range(5), *(row for part in extended for row in part.rows.tolist() if row >= 5)]
     assert (pairs.source_lengths[shown] == [len(source) for source, _ in pairs[shown]]).all()
     return pairs[shown]
@@ -124,13 +121,3 @@ def test_so_many_pairs_get_words(share: float, least: int, most: int) -> None:
 
 def test_long_pairs_get_no_words() -> None:
     assert [source for source, _ in copied(most=2 * len(SUBWORDS.encode(TEXT[1])))].count(TEXT[0]) == 20
-
-
-def test_copied_pairs_can_be_joined() -> None:
-    part = Part(np.arange(len(TEXT), dtype=np.int32), 1)
-    pairs, parts = add_copied_words(TAGGED, [part], WORDS, (SUBWORDS, SUBWORDS), share=0.5, most=1000, seed=1, epoch=0)
-    pairs, [part] = join_pairs(pairs, parts, (SUBWORDS, SUBWORDS), share=1, most=1000, seed=1, epoch=0)
-    assert len(part.rows) == 2 * len(TEXT)
-    joined_lines = [SUBWORDS.decode(source) for source, _ in pairs[part.rows[len(TEXT) :]]]
-    assert all(line.count("<2b>") == 1 for line in joined_lines)
-    assert any(re.search(r"\d", line) for line in joined_lines)

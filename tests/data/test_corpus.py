@@ -156,11 +156,7 @@ def test_a_last_line_needs_no_end_and_a_mark_is_one_at_the_beginning(content: st
         ("a.en", "a\nb\n".encode("utf-16-be"), "a.en, line 1: text has no NUL bytes. `iconv -f UTF-16BE -t UTF-8`"),
         ("a.en.gz", b"a\nb\0\n", "a.en.gz, line 2: text has no NUL bytes."),
         ("a.en", "\ufeffab".encode("utf-16-le")[:-1], "a.en is damaged"),
-        (
-            "a.en",
-            "Öl".encode("cp1252"),
-            "(byte 0xD6); `iconv -f WINDOWS-1252 -t UTF-8` converts it if it is Windows-1252.",
-        ),
+        ("a.en", b"\xd6l", "(byte 0xD6); `iconv -f WINDOWS-1252 -t UTF-8` converts it if it is Windows-1252."),
         ("a.srt", b"1\n", "a.srt is no file with one sentence per line: `sub2po` and `po2txt` of translate-toolkit"),
         ("a.en.HTML", b"a\n", "a.en.HTML is no file with one sentence per line: `pandoc"),
         ("a.docx.gz", b"a\n", "`pandoc"),
@@ -181,9 +177,7 @@ def test_invalid_text_can_be_replaced_with_one_warning(caplog: pytest.LogCapture
     content = io.BytesIO(b"\xffa\nb\n\xffc\n")
     assert list(lines_of(content, "a.en", "replace")) == ["\ufffda", "b", "\ufffdc"]
     [warning] = caplog.messages
-    assert warning.startswith(
-        "a.en, line 1: not valid UTF-8 (byte 0xFF), which is read as U+FFFD; `iconv -f WINDOWS-1252"
-    )
+    assert warning.startswith("a.en, line 1: not valid UTF-8 (byte 0xFF), which is read as U+FFFD; `iconv")
 
 
 def test_a_line_is_given_before_the_next_is_written() -> None:
@@ -217,7 +211,6 @@ def test_damaged_files_are_named(suffix: str) -> None:
     [
         ("dir/nope", "There is no file dir/nope.en and no file dir/nope.de (also with .gz "),
         ("dir/nope", ", and no such name in the catalogue; `nmt corpora` lists what it has."),
-        ("dir/nope.{en,de}.gz", "There is no file dir/nope.en.gz and no file dir/nope.de.gz (also "),
         ("dir/half", "There is no file dir/half.de (also "),
         ("dir/half.en", "dir/half.en is one file; name two as in dir/train.{en,de}"),
         ("dir/half.{en}", "The braces in dir/half.{en} must hold two names"),
@@ -227,14 +220,11 @@ def test_damaged_files_are_named(suffix: str) -> None:
         ("mine/train", "There is no file root/mine/train.de (also"),
         ("dir/empty", "The corpus dir/empty is empty: it has no line."),
         ("dir/empty.tsv", "The corpus dir/empty.tsv is empty"),
-        ("dir/header.csv", "The corpus dir/header.csv is empty"),
         ("dir/three[7:]", "The corpus dir/three[7:] is empty: it has no line of dir/three."),
         ("dir/uneven", "dir/uneven.en has 3 lines, but dir/uneven.de has 1: line n "),
         ("nope.parquet", "There is no file nope.parquet"),
         ("sample:nope", "no split 'nope', only train, valid, test"),
         ("dir/same", "dir/same names the same file for both sides (dir/same.en)"),
-        ("dir/same.{en,de}", "names the same file for both sides"),
-        ("t-{src.en,ref.de}.sgm", "t-src.en.sgm is no file with one sentence per line: name the test set itself"),
         ("dir", "dir is a folder: name its text, as dir/empty.{en,de}."),
         ("split", "split is a folder: name its text, as split/train.{en,de}."),
         ("split/all", "split/all is a folder: name its text, as split/all/web.tsv."),
@@ -245,13 +235,12 @@ def test_what_was_looked_for_is_named(locator: str, problem: str, monkeypatch: p
     monkeypatch.setenv("NMT_CORPORA", "root")
     _write_sides("dir/three.en", "dir/three.de")
     empty = ("root/mine/train.en", "dir/half.en", "dir/empty.en", "dir/empty.de", "dir/empty.tsv", "dir/same.en")
-    for name in (*empty, "t-src.en.sgm", "t-ref.de.sgm"):
+    folders = ("split/dev.en.gz", "split/dev.de", "split/train.en", "split/train.de.gz", "split/all/web.tsv")
+    for name in (*empty, *folders):
         _write(name, "")
-    for name, content in {"dir/header.csv": "en,de\n", "dir/uneven.en": "a\nb\nc\n", "dir/uneven.de": "a\n"}.items():
+    for name, content in {"dir/uneven.en": "a\nb\nc\n", "dir/uneven.de": "a\n"}.items():
         _write(name, content)
     Path("dir/same.de").symlink_to("same.en")
-    for name in ("split/dev.en.gz", "split/dev.de", "split/train.en", "split/train.de.gz", "split/all/web.tsv"):
-        _write(name, "")
     for language in ("en", "de"):
         _write(f"copy.{language}", "one\n" * 10)
     assert problem in _refusal(locator)
@@ -291,7 +280,6 @@ target_text\tsource_text|de\tEnglish|translation\tsource""".replace("\n", "|").s
     ("name", "content", "pairs"),
     [
         ("t.tsv", "\ufeffen\tde\r\na\tb\r\n", [("a", "b")]),
-        ("t.tsv", "de\tid\ten\nb\t1\ta\n", [("a", "b")]),
         ("t.tsv.gz", 'a "q\tb\nc\u2028\td\n', [('a "q', "b"), ("c\u2028", "d")]),
         *(("t.tsv", f"{header}\nb\ta\n", [("a", "b")]) for header in HEADERS),
         ("t.tsv", "en_US\tde\ten\nx\tb\ta\n", [("a", "b")]),
@@ -300,20 +288,12 @@ target_text\tsource_text|de\tEnglish|translation\tsource""".replace("\n", "|").s
         ("t.tsv", '"en"\t"de"\n"a\nb"\t"x\ny"\n', [("a b", "x y")]),
         ("t.tsv", 'en\tde\n"a"\t"x"\nb\ty\n', [('"a"', '"x"'), ("b", "y")]),
         ("t.tsv", '"a"\t"x"\nb\ty\n', [('"a"', '"x"'), ("b", "y")]),
-        (
-            "t.tsv",
-            'en\tde\n"a, b.\t"x, y.\n"c!" d.\t"z!", ""w"".\n',
-            [('"a, b.', '"x, y.'), ('"c!" d.', '"z!", ""w"".')],
-        ),
+        ("t.tsv", 'en\tde\n"a, b.\t"x.\n"c!"\t"z!", ""w"".\n', [('"a, b.', '"x.'), ('"c!"', '"z!", ""w"".')]),
         ("t.csv", 'id,en,de\r\n1,"a, ""x""\r\ny",b\r\n\r\n2,c,d\r\n', [('a, "x" y', "b"), ("c", "d")]),
         ("t.csv", '\ufeffEnglish;German\r\n"a; ""x""";"b, y"\r\n', [('a; "x"', "b, y")]),
         ("t.csv.xz", "en,de\na\x01,b\u2028\n", [("a\x01", "b\u2028")]),
         ("t.tsv", "en\tde\r\nÖl\tb\r\n".encode("utf-16"), [("Öl", "b")]),  # "Unicode text" of Excel
-        (
-            "t.jsonl",
-            '{"en":"a","de":"b"}\n\n{"translation":{"de":"d\\nx","en":"\\ud83d\\ude00"}}\n',
-            [("a", "b"), ("😀", "d x")],
-        ),
+        ("t.jsonl", '\n{"translation":{"de":"d\\nx","en":"\\ud83d\\ude00"}}\n', [("😀", "d x")]),
         ("t.jsonl.zst", '{"deu":"b","eng":"a"}\n{"id":1,"translation":"d","source":"c"}', [("a", "b"), ("c", "d")]),
     ],
 )
@@ -335,27 +315,15 @@ NEEDS = "line 1: needs the columns en and de, but has "
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("t.tsv", "a\tb\nc\n", "line 2: the number of columns is 1, but 2 in the first line"),
-        (
-            "t.tsv",
-            'en\tde\n"a\nb"\tc\n',
-            "line 2: the number of columns is 1, but 2 in the first line; save text with tabs or",
-        ),
+        ("t.tsv", 'en\tde\n"a\nb"\tc\n', "line 2: the number of columns is 1, but 2 in the first line; save text"),
         ("t.tsv", "a\n", f"{NEEDS}a"),
         ("t.tsv", "1\ta\t2\tb\n", f"{NEEDS}1, a, 2, b; a table without a header has source and target alone"),
         ("t.tsv", "en\tfr\na\tb\n", f"{NEEDS}en, fr"),
-        ("t.tsv", "fr\tja\na\tb\n", f"{NEEDS}fr, ja"),
-        ("t.tsv", "French\tGerman\na\tb\n", f"{NEEDS}French, German"),
         ("t.tsv", "German\tKauderwelsch\na\tb\n", f"{NEEDS}German, Kauderwelsch"),
         ("t.tsv", "source\tZiel\na\tb\n", f"{NEEDS}source, Ziel"),
         ("t.csv", "a,b\n", f"{NEEDS}a, b."),
-        (
-            "t.tsv",
-            "en\tEnglish\tde\na\tb\tc\n",
-            "the columns en and English could both be en: rename or remove all but",
-        ),
+        ("t.tsv", "en\tEnglish\tde\n", "the columns en and English could both be en: rename or remove all but"),
         ("t.csv", "en,de-AT,de-CH\n", "the columns de-AT and de-CH could both be de"),
-        ("t.csv", "en,en,de\n", "the columns en and en could both be en"),
         ("t.jsonl", '{"en":"a","de":"b","deu":"b"}', "the columns de and deu could both be de"),
         ("t.csv", 'en,de\n"a\nb",c\nd,e,f\n', "line 4: the number of columns is 3, but 2"),
         ("t.csv", 'en,de\na,b\nc,"d\ne,f\n', "line 3: not valid CSV"),
@@ -404,21 +372,12 @@ def test_a_corpus_is_two_sequences_of_which_rows_can_be_taken(place: str) -> Non
     _write_sides()
     _write("f.jsonl", OBJECTS)
     pairs = _load(place)
-    for rows, expected in {
-        "[:2]": pairs[:2],
-        "[1:]": pairs[1:],
-        "[1:2]": pairs[1:2],
-        "[0:999]": pairs,
-        "[:]": pairs,
-    }.items():
+    for rows, expected in {"[:2]": pairs[:2], "[1:]": pairs[1:], "[1:2]": pairs[1:2], "[0:999]": pairs}.items():
         corpus = load_corpus(place + rows, source="en", target="de")
         assert list(corpus) == expected
         assert (corpus.name, len(corpus)) == (place + rows, len(expected))
-        assert (corpus.source[0], corpus.target[-1], corpus.source[:2]) == (
-            expected[0][0],
-            expected[-1][1],
-            [source for source, _ in expected[:2]],
-        )
+        assert (corpus.source[0], corpus.target[-1]) == (expected[0][0], expected[-1][1])
+        assert corpus.source[:2] == [source for source, _ in expected[:2]]
     with pytest.raises(IndexError):
         corpus.source[len(corpus)]
 

@@ -146,12 +146,7 @@ def test_a_damaged_file_is_made_again(
     first = _rows(encode_corpus(corpus, subwords, subwords, FILTERS, cache))
     (file,) = _files(cache)
     good = file.read_bytes()
-    bad = {
-        "cut": good[: len(good) // 2],
-        "empty": b"",
-        "other": b"no file of ids",
-        "header": good.replace(b"row", b"raw"),
-    }
+    bad = {"cut": good[: len(good) // 2], "empty": b"", "other": b"no ids", "header": good.replace(b"row", b"raw")}
     file.unlink()  # a new file, as after a crash: the old one is still mapped
     file.write_bytes(bad[damage])
     assert _rows(encode_corpus(corpus, subwords, subwords, FILTERS, cache)) == first
@@ -219,8 +214,5 @@ def test_a_large_vocabulary_takes_four_bytes_per_id(
 
 def test_nothing_left_is_an_error_with_the_reasons(tmp_path: Path, subwords: Subwords) -> None:
     corpus = _corpus(tmp_path, [("", "x"), ("y" * 50, "z" * 50)])
-    with pytest.raises(
-        DataError,
-        match=r"No pair of .*text passes .*kept 0 of 2 pairs; dropped 1 empty, 1 longer than 40 tokens.*relax",
-    ):
+    with pytest.raises(DataError, match=r"No pair of .*text passes .*kept 0 of 2 pairs; dropped 1 empty, 1 .*relax"):
         encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / "cache")

@@ -87,9 +87,7 @@ def test_without_a_connection_the_hub_says_what_to_do(monkeypatch: pytest.Monkey
         raise ConnectionError("Couldn't reach 'owner/name' on the Hub (OfflineModeIsEnabled)")
 
     monkeypatch.setattr("datasets.load_dataset", offline)
-    with pytest.raises(
-        DataError, match=r"Cannot load hf:owner/name:train: Couldn't reach .*; without a connection, load"
-    ):
+    with pytest.raises(DataError, match=r"hf:owner/name:train: Couldn't reach .*; without a connection, load"):
         load("hf:owner/name:train")
 
 
@@ -149,10 +147,7 @@ def test_a_corpus_of_mtdata_is_read_in_either_direction_and_found() -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        (
-            "Group-none-1-deu-eng",
-            "mtdata cannot read mtdata:Group-none-1-deu-eng (`nmt corpora list --search WORDS` finds",
-        ),
+        ("Group-none-1-deu-eng", "mtdata cannot read mtdata:Group-none-1-deu-eng (`nmt corpora list --search"),
         ("Group-mono-1-deu", "not enough values to unpack"),
         ("Group-gone-1-deu-eng", "404"),
         (NAME, "translates deu to eng, but the languages are en and fr"),
@@ -196,7 +191,6 @@ def test_a_test_set_is_a_corpus_in_both_directions() -> None:
         ("wmt14/fool/en-de", "sacreBLEU has no test set 'wmt14/fool'; did you mean 'wmt14/full'?"),
         ("nothing", "sacreBLEU has no test set 'nothing'; it has "),
         ("wmt14", "sacrebleu:wmt14 needs a language pair, as in sacrebleu:wmt14/cs-en."),
-        ("wmt14/full", "sacrebleu:wmt14/full needs a language pair, as in sacrebleu:wmt14/full/cs-en."),
         ("wmt14/en-da", "sacreBLEU's wmt14 has no en-da; did you mean 'en-"),
         ("wmt14/en-fr", "sacrebleu:wmt14/en-fr translates en to fr, but the languages are en and de."),
         ("wmt14/de-en", "sacreBLEU cannot provide sacrebleu:wmt14/de-en: [Errno 111] Connection refused; on a machine"),

@@ -86,16 +86,8 @@ def test_cleaning_reports_every_rule_with_samples(tmp_path: Path, monkeypatch: p
         pairs += part
         report += counts
     assert pairs == [TEXT[6]]
-    places = {
-        "copy": 0,
-        "duplicate": 1,
-        "long_word": 2,
-        "letters": 3,
-        "script": 4,
-        "marks": 5,
-        "too_long": 7,
-        "empty": 8,
-    }
+    rules = ("copy", "duplicate", "long_word", "letters", "script", "marks")
+    places = {rule: row for row, rule in enumerate(rules)} | {"too_long": 7, "empty": 8}
     assert report.removed == dict.fromkeys(places, 1)
     assert report.samples == {rule: [(row + 1, *text[row])] for rule, row in places.items()}
     assert str(report) == (
@@ -107,12 +99,8 @@ def test_cleaning_reports_every_rule_with_samples(tmp_path: Path, monkeypatch: p
 
 def test_text_without_spaces_is_counted_in_characters(tmp_path: Path) -> None:
     """Thai, whose marks belong to their characters; an address within it is a word."""
-    text = [
-        ("one two three four five six", "หมาสีดำวิ่งเร็ว"),
-        ("a", "แมวนอน"),
-        ("b", "ดูhttps://example.org/นะ"),
-        ("see it " * 5, "ดู" * 40),
-    ]
+    text = [("one two three four five six", "หมาสีดำวิ่งเร็ว"), ("a", "แมวนอน"), ("b", "ดูhttps://example.org/นะ")]
+    text += [("see it " * 5, "ดู" * 40)]
     [(pairs, report)] = clean(_corpus(tmp_path, text), FiltersConfig(max_length=20, max_ratio=5.5, max_word_length=12))
     assert pairs == [text[0]]
     assert report.removed == {"too_long": 1, "ratio": 1, "long_word": 1}

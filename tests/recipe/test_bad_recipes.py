@@ -35,10 +35,7 @@ BAD_OVERRIDES = [
     # combinations
     ("data.train=[{corpus: a, tag: <s>}]", "'data.train.0': tag <s> is the name of another token"),
     ("data.temperature=2", "'data': temperature 2 has nothing to mix, because train is one corpus"),
-    (
-        "data={train: [a, {corpus: b, weight: 2}], temperature: 5, source: en, target: de, valid: c}",
-        "the weight 2 of b",
-    ),
+    ("data.train=[a, {corpus: b, weight: 2}]", "data.temperature=5", "the weight 2 of b"),
     ("data.train=[{corpus: a, to: gn}, {corpus: b, to: bzd}]", "teaches to translate to gn and bzd alone"),
     ("model.attention={score: none, window: local-p}", "window local-p has nothing to act on"),
     ("model.attention={score: none, heads: 2}", "heads 2 have nothing to attend with"),
@@ -47,10 +44,7 @@ BAD_OVERRIDES = [
     ("model={attention: {score: dot}, encoder: {hidden: 256}, decoder: {hidden: 300}}", "but they are 300 and 512"),
     ("model={decoder: {bridge: copy, hidden: 512}, encoder: {hidden: 128}}", "bridge copy needs decoder.hidden = 2 x"),
     ("model={decoder: {bridge: copy, layers: 2}, encoder: {layers: 1}}", "needs decoder.layers = encoder.layers"),
-    (
-        "model={decoder: {bridge: backward}, encoder: {direction: forward}}",
-        "bridge backward needs an encoder that reads",
-    ),
+    ("model={decoder: {bridge: backward}, encoder: {direction: forward}}", "bridge backward needs an encoder"),
     ("model={lexical: true, attention: {score: dot}}", "lexical attends to tokens beside states"),
     ("model={lexical: true, attention: {heads: 2}}", "but attention.heads is 2: leave one out"),
     ("model={embedding: 128, decoder: {readout: {size: 256}}}", "embedding and decoder.readout.size are 128 and 256"),
@@ -62,14 +56,8 @@ BAD_OVERRIDES = [
     ("subwords={kind: char, sampling: 0.1}", "sampling needs kind unigram or bpe"),
     ("subwords={kind: bpe, sampling: 2}", "sampling is the rate of dropped merges of bpe, at most 1, but is 2"),
     ("subwords.source_model=x.model", "source_model and target_model go together"),
-    (
-        *("training.pretrained=runs/a", "subwords={source_model: x, target_model: x}"),
-        "set training.pretrained.subwords: new or leave the file out",
-    ),
-    (
-        *("training.guided_alignment.links=gold", "model.attention.score=none"),
-        "training.guided_alignment has no attention to guide",
-    ),
+    ("training.pretrained=a", "subwords={source_model: x, target_model: x}", "set training.pretrained.subwords: new"),
+    ("training.guided_alignment.links=gold", "model.attention.score=none", "guided_alignment has no attention"),
     ("training.guided_alignment.links=gold", "data.train=a/train", "links: gold needs a corpus that has links"),
     ("training.guided_alignment.links=hmm", "data.copying=0.3", "data.copying makes new pairs"),
 ]
@@ -103,15 +91,12 @@ def test_a_bad_override_is_quoted(tmp_path: Path, override: str, words: str) -> 
     [
         ("name: a\nname: b\n", "line 2: the key 'name' occurs twice."),
         ("name: a\ndata:\n  source: en\n  source: de\n", "line 4: the key 'source' occurs twice."),
-        ("name: [a\n", "line 2"),
         ("name: a\n\tseed: 1\n", "line 2"),
         ("[a]: b\n", "line 1: a key must be a word"),
         ("name: &x a\ntwice: [*x, *x]\n", "line 2: aliases (*name) and tags (!name) are not read here"),
         ("- a\n- b\n", "a recipe is a mapping of sections (name, data, model, ...), but this is ['a', 'b']. If"),
         ("", "but this is None."),
-        ("name: !!python/object:os.system x\n", "line 1"),
         (f"seed: !!set {{a}}\n{MINIMAL}", "line 1: aliases (*name) and tags"),
-        ("name: a\n---\nname: b\n", "line 2"),
         ("[" * 5000, "nested too deeply"),
         ("a" * 200_000, "more than 100,000 bytes"),
         ("base: bad.yaml", "bad.yaml: the recipe is its own base"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nmt.recipe import Recipe, changed_keys, find_recipe, load_recipe, shipped_recipes
+from nmt.recipe import Recipe, changed_keys, find_recipe, load_recipe, shipped_recipes, value_at
 
 PAPERS = sorted(name for name in shipped_recipes() if name.startswith("papers/"))
 FULL = [name for name in PAPERS if "/multi30k/" not in name]
@@ -63,10 +63,7 @@ LUONG = {
 
 
 def value(recipe: Recipe, path: str) -> Any:
-    tree: Any = recipe.model_dump()
-    for key in path.split("."):
-        tree = tree[key]
-    return tree
+    return value_at(recipe.model_dump(), path)
 
 
 @pytest.mark.parametrize("name", FULL)

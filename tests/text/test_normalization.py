@@ -73,13 +73,9 @@ def test_a_normal_form_is_one_clean_line_and_stays(form: Normalization, lines: l
 
 
 def test_corpora_are_normalized_by_the_recipe(tmp_path: Path) -> None:
-    for name, text in {
-        "a.en": " a\u00a0dog\n",
-        "a.de": "ein  Hund\n",
-        "b.en": "two dogs\n",
-        "b.de": "zwei Hunde\n",
-    }.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    lines = {"a.en": " a\u00a0dog", "a.de": "ein  Hund", "b.en": "two dogs", "b.de": "zwei Hunde"}
+    for name, line in lines.items():
+        (tmp_path / name).write_text(f"{line}\n", encoding="utf-8")
     locators = tuple(str(tmp_path / name) for name in "ab")
     train = ({"corpus": locators[0], "tag": "<T>"}, locators[1])
     data = DataConfig.model_validate({"source": "en", "target": "de", "train": train, "valid": locators[0]})

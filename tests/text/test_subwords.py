@@ -124,9 +124,7 @@ def test_long_and_odd_lines_neither_break_training_nor_vanish() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "byte_fallback", "size"),
-    [
-        *(("unigram", True, 8), ("unigram", False, 8), ("bpe", True, 270), ("char", False, 3), ("word", True, 250)),
-    ],
+    [("unigram", True, 8), ("unigram", False, 8), ("bpe", True, 270), ("char", False, 3), ("word", True, 250)],
 )
 def test_a_size_that_is_too_small_names_the_least_possible_one(kind: Kind, byte_fallback: bool, size: int) -> None:
     with pytest.raises(DataError, match=r"subwords.size \d+ has no room .* at least (\d+)") as caught:

@@ -82,13 +82,6 @@ def test_words_keep_the_numbers_of_those_between_plain_spaces(
         assert word_of == sorted(word_of)
 
 
-def test_no_break_spaces_end_no_word_of_a_model_that_keeps_them() -> None:
-    lines = ["A\u00a0cat is here .", "A\u00a0dog is\u2009here ."]
-    subwords = trained(lines)
-    assert words(subwords, lines[0]) == ("A\u00a0cat", "is", "here", ".")
-    assert words(subwords, lines[1]) == ("A\u00a0dog", "is\u2009here", ".")
-
-
 def test_text_is_split_at_plain_spaces_alone() -> None:
     split = splitter(["zwei\u00a0Hunde laufen"])
     assert split("zwei\u00a0Hunde\tlaufen  weg") == ["zwei\u00a0Hunde", "laufen", "weg"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,14 +43,6 @@ def test_what_a_user_would_write_is_taken(folder: Path) -> None:
     assert translator.score(("a cat", "a dog")) == wanted
     ids = tiny.bundle().target.encode("a dog")
     assert translator.score(("a cat", ids)).hypotheses[0].ids == wanted.hypotheses[0].ids
-
-
-def test_lines_that_come_one_by_one_are_checked_as_they_come(folder: Path) -> None:
-    lines: Iterator[Any] = iter(["a cat", 3])
-    translations = nmt.load(folder, window=1).stream(lines)
-    assert next(translations).source == "a cat"
-    with pytest.raises(UsageError, match="Line 2 must be a str"):
-        next(translations)
 
 
 def test_decoding_settings_are_laid_over_those_of_the_model(folder: Path) -> None:

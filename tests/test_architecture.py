@@ -3,7 +3,6 @@
 import ast
 import json
 import os
-import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -74,16 +73,6 @@ def test_the_public_names_are_these() -> None:
         assert name in dir(nmt)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = nmt.nothing
-
-
-def test_only_the_command_line_the_log_and_the_progress_print() -> None:
-    printing = re.compile(r"(?<![\w.])print\(|\.print\(|echo\(|std(out|err)\.write")
-    found = {
-        path.relative_to(ROOT / "nmt").as_posix()
-        for path in (ROOT / "nmt").rglob("*.py")
-        if printing.search(path.read_text(encoding="utf-8"))
-    }
-    assert {path for path in found if not path.startswith("cli/")} == {"runtime/progress.py", "training/log.py"}
 
 
 def test_no_two_classes_share_a_name() -> None:

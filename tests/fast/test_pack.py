@@ -134,14 +134,6 @@ def test_threads_can_fill_a_table_together() -> None:
         sys.setswitchinterval(interval)
 
 
-def test_threads_can_share_a_packed_model() -> None:
-    plain = fp32_model(order="luong-feeding", layers=2)
-    expected, packed = search_results(plain), pack(plain, "fp32")
-    with ThreadPoolExecutor(4) as threads:
-        for results in threads.map(search_results, [packed] * 12):
-            assert_same(results, expected, 1e-4)
-
-
 @needs_packing
 @pytest.mark.parametrize(
     ("settings", "source", "target"),

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.posterior import posterior_alignment
-from nmt.errors import UsageError
 from nmt.fast import accelerate, pack
 from nmt.fast.dropout import FastDropout
 from nmt.fast.search import SearchTransformer, SharedDecoderLayer
@@ -65,8 +64,3 @@ def test_a_custom_layer_keeps_the_model_plain() -> None:
     assert not any(isinstance(layer, SharedDecoderLayer) for layer in packed.modules())
     assert_same(search_results(packed), exact, 1e-4)
     assert (exact["forced"] - usual["forced"]).abs().max() > 1e-3
-
-
-def test_int8_is_refused() -> None:
-    with pytest.raises(UsageError, match="Decoding in int8 needs a recurrent model"):
-        pack(random_transformer(norm="pre").float(), "int8")

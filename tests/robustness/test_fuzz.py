@@ -14,14 +14,12 @@ import pyarrow
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
 
 from nmt.alignment.link_files import read_gold
 from nmt.bundle.folder import Bundle
 from nmt.cli.streams import open_input
 from nmt.data.lines import lines_of
 from nmt.data.locators import load_corpus
-from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import read_lexicon
 from nmt.errors import NmtError
@@ -149,23 +147,6 @@ def test_model_folders(model: Path, copied: Path, name: str, data: st.DataObject
     )  # headers matter more
     (copied / name).write_bytes(data.draw(changed(whole[:head])) + whole[head:])
     sentence_or(lambda: load_and_use(copied))
-
-
-@tiny.tries(8)
-@given(data=st.data())
-def test_shortlists(tmp_path: Path, data: st.DataObject) -> None:
-    path, subwords = tmp_path / "shortlist.safetensors", tiny.bundle().source
-    import torch
-
-    Shortlist(torch.zeros(len(subwords), 2, dtype=torch.long), torch.arange(4, 9), len(subwords)).save(
-        path, subwords, subwords
-    )
-    save_file(load_file(path), path)  # without a digest, which would tell every change
-    path.write_bytes(data.draw(changed(path.read_bytes()[:900]) | changed(path.read_bytes())))
-    found = sentence_or(lambda: Shortlist.load(path, subwords, subwords))
-    if found is not None:
-        assert isinstance(found, Shortlist)
-        list(Translator([tiny.bundle()], shortlist=found).translate(["a cat"]))
 
 
 # --- links, tables, lexicons, compressed text -------------------------------------------------------------------

@@ -26,9 +26,7 @@ from nmt.cli.aligning import align
 from nmt.cli.linking import links
 from nmt.cli.scoring import score
 from nmt.cli.translating import translate
-from nmt.data.lines import lines_of as read_lines_of
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
 from nmt.text.scripts import split_spaces
 from nmt.text.words import clean
 from tests.robustness import tiny
@@ -94,21 +92,6 @@ def test_any_bytes_are_translated_line_by_line(
         assert n_best is None or int(fields[0]) == number // n_best + 1
         words = len(fields[-1].split())
         assert all(target < words for _, target in parse_pharaoh(linked, "links").sure)
-
-
-@tiny.tries(8)
-@given(content=tiny.raw)
-def test_each_line_is_translated_as_it_would_be_alone(content: bytes) -> None:
-    translator = Translator([tiny.bundle()], window=3, batch_tokens=100)
-    lines = list(read_lines_of(io.BytesIO(content), "in", "replace"))
-    assert len(lines) == len(lines_of(content))
-    together = list(translator.translate(lines))
-    assert len(together) == len(lines)
-    for line, found in zip(lines, together, strict=True):
-        [alone] = translator.translate([line])
-        assert (found.source, found.text, found.source_ids) == (alone.source, alone.text, alone.source_ids)
-        assert found.score == pytest.approx(alone.score, abs=1e-5)
-        assert not set(tiny.BREAKS) & set(found.text)
 
 
 def test_the_model_under_test_writes_line_breaks() -> None:
@@ -198,27 +181,6 @@ def test_every_pair_is_linked_on_a_line(tmp_path: Path, pairs: list[tuple[str, s
     for line, sides in zip(out, read, strict=True):
         words = [max(len(side), len("".join(side))) for side in sides]  # text without spaces is linked by characters
         assert all(one < words[0] and other < words[1] for one, other in parse_pharaoh(line, "out").sure)
-
-
-@tiny.tries(20)
-@given(content=tiny.raw)
-def test_parallel_text_that_is_no_text_is_a_sentence(model: Path, tmp_path: Path, content: bytes) -> None:
-    """What is scored or linked must be text: a bad byte would be scored as another character."""
-    for name in ("source", "target"):
-        (tmp_path / name).write_bytes(content)
-
-    def score_both() -> list[str]:
-        with printed() as stream:
-            score(model, tmp_path / "source", tmp_path / "target", quiet=True)
-        return output_lines(stream.getvalue().encode())
-
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        with pytest.raises(DataError, match="not valid UTF-8"):
-            score_both()
-    else:
-        assert len(score_both()) == len(lines_of(content))
 
 
 # --- a million --------------------------------------------------------------------------------------------------

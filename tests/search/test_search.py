@@ -256,19 +256,6 @@ def test_what_is_pruned_costs_nothing() -> None:
     assert max(batches[0.0]) == 16
 
 
-@pytest.mark.parametrize("size", [1, 4])
-def test_companions_change_nothing(size: int) -> None:
-    table = Table.random(3, batch=20)
-    lengths = range(1, 21)
-    together = table.beam(beam_size=size, n_best=size, lengths=lengths)
-    for sentence in range(20):
-        single = table.only(sentence)
-        alone = single.beam(beam_size=size, n_best=size, lengths=lengths[sentence : sentence + 1])
-        assert len(alone[0]) == len(together[sentence])
-        for one, other in zip(alone[0], together[sentence], strict=True):
-            check_equal(one, other)
-
-
 def test_a_hypothesis_carries_what_happened_along_its_path() -> None:
     table = Table.random(4, batch=6)
     results = table.beam(beam_size=4, n_best=4, lengths=[8] * 6)

@@ -2,11 +2,10 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from starlette.exceptions import HTTPException
 
 from nmt.serving.engine import ServedHypothesis, Setting, Task
 from nmt.serving.worker import Worker
@@ -50,22 +49,6 @@ def test_what_accumulates_is_decoded_in_batches(held: Held, requests: Any, batch
     for (setting, tasks), result in zip(requests, results, strict=True):
         assert result == [best.text for best, *_ in decode(setting, tasks)]
     assert held.batches[1:] == batches
-
-
-def test_a_full_queue_refuses_until_a_request_leaves_it(held: Held) -> None:
-    with Worker(held, max_queue=2) as worker:
-        busy(worker, held)
-        leaving, staying = worker.submit(ONE, ["a"]), worker.submit(ONE, ["b"])
-        with pytest.raises(HTTPException) as refusal:
-            worker.submit(ONE, ["c"])
-        assert (refusal.value.status_code, refusal.value.headers) == (503, {"retry-after": "5"})
-        assert leaving.cancel()
-        last = worker.submit(ONE, ["c d"])
-        held.open.set()
-        assert texts(staying) + texts(last) == ["b", "d c"]
-        with pytest.raises(CancelledError):
-            leaving.result(0)
-    assert held.batches[1:] == [(ONE, ["b", "c d"])]
 
 
 def test_a_request_that_fails_does_not_fail_others() -> None:

@@ -139,19 +139,12 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def _packed(path: Path, suffix: str) -> BinaryIO:
     """Open a file for writing, compressed by a suffix."""
-    match suffix:
-        case ".gz":
-            return cast(BinaryIO, gzip.open(path, "wb"))
-        case ".bz2":
-            return cast(BinaryIO, bz2.open(path, "wb"))
-        case ".xz":
-            return cast(BinaryIO, lzma.open(path, "wb"))
-        case ".zst":
-            import pyarrow  # not at the top: only .zst needs it
+    if suffix == ".zst":
+        import pyarrow  # not at the top: only .zst needs it
 
-            return cast(BinaryIO, pyarrow.CompressedOutputStream(str(path), "zstd"))
-        case _:
-            return path.open("wb")
+        return cast(BinaryIO, pyarrow.CompressedOutputStream(str(path), "zstd"))
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return cast(BinaryIO, openers.get(suffix, open)(path, "wb"))
 
 
 def count_lines(path: Path) -> int | None:

@@ -48,10 +48,6 @@ TABLE = {
     "translate en-de --shortlist text.en": (1, "Cannot read"),
     "translate en-de -i film.srt": (1, "film.srt is no file with one sentence per line: `sub2po`"),
     "translate en-de -i word.txt -o new": (1, "word.txt is not text, but a zip file, such as a Word document"),
-    "score en-de -s text.en -t word.txt": (1, "word.txt is not text"),
-    "evaluate --hyp film.srt --ref text.de": (1, "film.srt is no file"),
-    "align en-de -s word.txt -t text.de": (1, "word.txt is not text"),
-    "plot en-de -s word.txt -o a.png": (1, "word.txt is not text"),
     "links -s film.srt -t text.de": (1, "film.srt is no file"),
     # --engine ray, before Ray is asked for anything
     "translate en-de --engine ray -o out": (2, "name both with -i and -o"),
@@ -64,10 +60,7 @@ TABLE = {
     "score en-de -s text.en": (2, "either --target or --n-best"),
     f"score en-de {PAIR} --n-best moses": (2, "either --target or --n-best"),
     "score en-de -s - --n-best -": (2, "at most one of them is standard input"),
-    "score en-de -s text.en --n-best moses": (
-        1,
-        "moses, line 2: expected `number ||| text ||| features ||| score` with a",
-    ),
+    "score en-de -s text.en --n-best moses": (1, "moses, line 2: expected `number ||| text ||| features"),
     "score en-de -s text.en --n-best unmoses": (1, "unmoses, line 1: expected `number ||| text |||"),
     "score en-de -q -s /dev/stdin -t text.de": (1, "/dev/stdin has 1 line, but text.de has 3:"),
     "align en-de -s bad.gz -t text.de": (1, "bad.gz is damaged and cannot be read to its end"),
@@ -107,10 +100,7 @@ TABLE = {
     f"plot {PAIR} --links beyond -o a.svg": (1, "beyond, line 1: the link 5-1 lies beyond the sentences"),
     "plot en-de 'a dog' --subwords -o a.html": (2, "leave out --subwords and --font"),
     "plot en-de 'a dog' --gold gold -o a.html": (2, "--gold needs the translations: give --target or --translation."),
-    "plot en-de -s text.en --translation a -o a.html": (
-        2,
-        "--translation is of one SENTENCE: for a file give --target",
-    ),
+    "plot en-de -s text.en --translation a -o a.html": (2, "--translation is of one SENTENCE: for a file give"),
     "plot en-de -s text.en -t text.de -r text.de -o a.html": (2, "to be aligned, or --reference, for BLEU"),
     "plot en-de 'a dog' -r text.de -o a.html": (1, "there are 3 for 1."),
     "plot en-de ' ' -o a.html": (1, "There are no sentences to explore: all lines are blank."),
@@ -123,7 +113,6 @@ TABLE = {
     "links -s blank -t blank": (1, "no line has words on both sides"),
     "links -s joined -t joined": (1, "The text has lines `source ||| target`: `nmt links FILE` reads them"),
     "links joined": (1, "joined, line 2: there must be one ` ||| ` between source and target."),
-    "links joined -s text.en": (2, "Give the text as -s FILE and -t FILE, or as one FILE of lines"),
     "links -s text.en": (2, "Give the text as -s FILE and -t FILE, or as one FILE of lines"),
     f"links {PAIR} --symmetrize union --direction forward": (2, "leave out --direction and --confidence"),
     # nmt evaluate without a model, nmt average, nmt info
@@ -133,19 +122,12 @@ TABLE = {
     "evaluate en-de --baseline x --bootstrap 0": (2, "needs --bootstrap 2 or more, but it is 0"),
     "evaluate --hyp short --hyp text.de --ref short --bootstrap 0": (2, "needs --bootstrap 2 or more, but it is 0"),
     "evaluate --hyp text.de --hyp short --ref short": (1, "text.de has 3 lines, but short has 1: the lines do not"),
-    "evaluate en-de --split text --metrics bleu,comet": (
-        2,
-        "There is no metric 'comet'; choose from bleu, chrf, chrf++, ter.",
-    ),
-    "evaluate --hyp short --ref text.de": (1, "text.de has 3 lines, but short has 1: the lines do not correspond."),
+    "evaluate en-de --split text --metrics bleu,comet": (2, "There is no metric 'comet'; choose from bleu, chrf,"),
     "evaluate --hyp short --ref short --published": (2, "give --language"),
     "average en-de --last --best 1": (2, "exclude each other"),
     # nmt corpora
     "corpora clean none.tsv --source en --target de -o x": (1, "There is no file none.tsv."),
-    "corpora clean table.tsv --source en --target tlh --set scripts=true -o x": (
-        2,
-        "does not know how 'tlh' is written",
-    ),
+    "corpora clean table.tsv --source en --target tlh --set scripts=true -o x": (2, "how 'tlh' is written"),
     f"{CLEAN} --set max_word_length=1": (1, "No pair of table.tsv passes the filters (kept 0 of 1 pair; dropped "),
     "corpora info sacrebleu:wmt14": (1, "is no corpus of the catalogue"),
     # nmt train, nmt compare, and no command at all
@@ -153,10 +135,7 @@ TABLE = {
     "--frobnicate": (2, "No such option"),
     "train": (2, "Give a recipe, or the text to train on: --source, --target, --train missing"),
     "train --source en --target de --train text.en text.de": (2, "text.de: a recipe is a mapping of sections"),
-    "train --source en --target de --train text.en text.de short": (
-        2,
-        "short): put quotes around patterns with braces",
-    ),
+    "train --source en --target de --train text.en text.de short": (2, "short): put quotes around patterns with"),
     "train nothing": (2, "There is no recipe 'nothing': give a YAML file, or a name of `nmt recipe list`."),
     "train quickstart --set 'model.attention={score: none, window: local-p}'": (2, "has nothing to act on"),
     "translate en-de --device abacus": (2, "There is no device 'abacus'"),

@@ -74,8 +74,6 @@ def test_ctrl_c_saves_and_resume_goes_on(corpus: Path, tmp_path: Path) -> None:
     assert stopped.returncode == 128 + signal.SIGINT
     last = stopped.stderr.decode().splitlines()[-1]
     assert last == "nmt: Stopped. The state is saved; go on with --resume."
-    changed = nmt("train", run / "recipe.yaml", "--out", run, "--resume", "--set", "training.clip_norm=2")
-    assert "differs from that of the run" in bad(changed, 2)
     again = ["--resume", "-q", "--set", "training.epochs=1"]
     ended = nmt("train", run / "recipe.yaml", "--out", run, *again)
     assert good(ended).strip() == str(run)

@@ -99,12 +99,6 @@ def test_the_help_of_a_command_needs_no_manual(name: str) -> None:
         }
 
 
-def test_a_wrong_example_would_not_parse() -> None:
-    with pytest.raises(typer.BadParameter.__bases__[0], match="No such option"):
-        parse(["translate", "runs/a", "--beam", "5", "--bream", "7"])
-    assert list(calls('A=1 nmt info "x y" | jq .a > b; nmt train c')) == [["info", "x y"], ["train", "c"]]
-
-
 def test_the_first_help_has_all_commands_and_two_examples_that_parse() -> None:
     text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100"}).output
     for name, command in ROOT.commands.items():

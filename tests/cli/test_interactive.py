@@ -65,16 +65,3 @@ def test_a_line_is_answered_after_the_prompt_until_ctrl_d(model: Path, tmp_path:
         ended = session.process.finish()
     assert ended.returncode == 0
     assert ended.stderr.decode() == f"{model}: en to de. Type a line to translate it; Ctrl-D ends.\n\n"
-
-
-def test_ctrl_c_ends(model: Path) -> None:
-    with Session(model) as session:
-        session.read_until(b"en> ")
-        limit = time.monotonic() + 60
-        while session.process.poll() is None:  # again if `input` was not yet waiting
-            assert time.monotonic() < limit
-            os.kill(session.process.pid, signal.SIGINT)
-            time.sleep(0.5)
-        ended = session.process.finish()
-    assert ended.returncode == 130
-    assert "Traceback" not in ended.stderr.decode()

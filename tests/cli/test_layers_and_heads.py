@@ -81,8 +81,6 @@ def test_a_page_names_the_layer_and_head_beside_the_recurrent_model(untrained: P
 @pytest.mark.parametrize(
     ("model", "options", "problem"),
     [
-        ("words-en-de", {"layer": 1}, "Only the attention of a Transformer has layers and heads to choose from"),
-        ("transformer", {"layer": 4}, "There is no layer 4: the decoder has 3 layers."),
         ("transformer", {"layer": 0}, "layer must be at least 1, but is 0."),
         ("transformer", {"head": 1, "posterior": True}, "leave them out, or posterior=True."),
     ],

@@ -95,14 +95,6 @@ def test_no_file_is_replaced(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other.zip").exists()
 
 
-def test_a_warning_says_that_there_is_no_license(run: Path, tmp_path: Path) -> None:
-    [warning] = run_nmt("export", run, "-o", tmp_path / "mine.zip").stderr.decode().splitlines()
-    assert warning.startswith(
-        "nmt: The card names no license, so nobody knows whether they may use the model: give --lic"
-    )
-    assert "multi30k/train: non-commercial research and education" in warning
-
-
 # --- zips from strangers ------------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,7 @@
-"""A model of a few lines that implements the interface trains, resumes, decodes and scores through the public functions."""
+"""A model of a few lines that implements the interface trains, decodes and scores through the public functions."""
 
 from __future__ import annotations
 
-import os
-import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,9 +13,7 @@ import nmt
 from nmt import recipe as recipes
 from nmt.errors import UsageError
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
-from nmt.training.trainer import Interrupted
 from tests.training import toy
-from tests.training.runs import outcome
 
 
 @dataclass(frozen=True)
@@ -62,20 +58,6 @@ class BagAndBigram(TranslationModel[Rows, Rows]):
         return ModelOutput(loss, gold.detach(), alignment, tokens=mask.sum())
 
 
-class StopsOnce(BagAndBigram):
-    """The same model; it sends SIGTERM to its own process in the 20th batch."""
-
-    def __init__(self, config: recipes.ModelConfig, *, source_size: int, target_size: int) -> None:
-        super().__init__(config, source_size=source_size, target_size=target_size)
-        self.batches = 0
-
-    def forward(self, batch: SentencePairs, label_smoothing: float = 0.0) -> ModelOutput:
-        self.batches += 1
-        if self.batches == 20:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return super().forward(batch, label_smoothing)
-
-
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> recipes.Recipe:
     folder = tmp_path_factory.mktemp("corpus")
@@ -97,13 +79,6 @@ def test_the_model_learns(recipe: recipes.Recipe, run: Path, tmp_path: Path) -> 
     nmt.train(one_update, tmp_path / "untrained", quiet=True, device="cpu", build_model=BagAndBigram)
     untrained = nmt.load(tmp_path / "untrained", "cpu", build_model=BagAndBigram).score(("a b c", "c b a"))
     assert trained.hypotheses[0].log_probability > untrained.hypotheses[0].log_probability + 3
-
-
-def test_a_stopped_and_resumed_run_gives_the_same_bytes(recipe: recipes.Recipe, run: Path, tmp_path: Path) -> None:
-    with pytest.raises(Interrupted):
-        nmt.train(recipe, tmp_path / "run", quiet=True, device="cpu", build_model=StopsOnce)
-    nmt.train(recipe, tmp_path / "run", quiet=True, device="cpu", resume=True, build_model=BagAndBigram)
-    assert outcome(tmp_path / "run") == outcome(run)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

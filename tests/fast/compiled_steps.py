@@ -19,18 +19,19 @@ from nmt.model.interface import TranslationModel
 from nmt.recipe import RecurrentModelConfig, TransformerModelConfig
 from nmt.runtime.device import Precision, autocast
 from tests.commands import ROOT
-from tests.model.cases import CASE_NAMES, CASES, tree_of
+from tests.reference.settings import small
 
 COMPARED = [
     "transformer",
-    "additive-local-p-bahdanau-conditional",
-    "additive-global-luong-feeding",
-    "additive-global-bahdanau",
-    "general-global-luong",
-    "location-global-bahdanau-conditional",
-    "none-global-luong-feeding",
+    "additive local-p bahdanau-conditional",
+    "additive global luong-feeding",
+    "additive global bahdanau",
+    "general global luong",
+    "location global bahdanau-conditional",
+    "none global luong-feeding",
 ]
-COMPARED_IN_BF16 = ["transformer", "additive-global-bahdanau"]
+"""A Transformer, and recurrent models by score, window and order."""
+COMPARED_IN_BF16 = ["transformer", "additive global bahdanau"]
 SHAPES = [(7, 9, 5), (11, 13, 10), (8, 16, 6), (13, 7, 11)]
 TOKENS = 40
 TOLERANCES: dict[str, float] = {"fp32": 1e-5, "bf16": 5e-2}
@@ -83,7 +84,8 @@ def compare(name: str, device: torch.device, precision: Precision) -> dict[str, 
     if name == "transformer":
         config = TransformerModelConfig.model_validate(TRANSFORMER)
     else:
-        config = RecurrentModelConfig.model_validate(tree_of(CASES[CASE_NAMES.index(name)]))
+        score, window, order = name.split()
+        config = RecurrentModelConfig.model_validate(small(score=score, window=window, order=order))
     torch.manual_seed(1)
     model = build_model(config, source_size=TOKENS, target_size=TOKENS).to(device)
     fast = accelerate(model, compiles=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -92,15 +92,9 @@ class Extraction:
         return mutual_weights(alignment.weights) if self.method == "mutual" else alignment.weights
 
     def _links(self, weights: Matrix, mutual: float = MUTUAL_THRESHOLD) -> Links:
-        match self.method:
-            case "argmax":
-                return argmax_links(weights, self.threshold)
-            case "threshold":
-                return threshold_links(weights, self.threshold or DEFAULT_THRESHOLD)
-            case "mutual":
-                return threshold_links(weights, self.threshold or mutual)
-            case _:
-                assert_never(self.method)
+        if self.method == "argmax":
+            return argmax_links(weights, self.threshold)
+        return threshold_links(weights, self.threshold or (mutual if self.method == "mutual" else DEFAULT_THRESHOLD))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,21 +124,17 @@ def format_pair(pair: AlignedPair, form: Format) -> str:
     * `confident`: the same with confidences, `i-j:0.97`.
     * `json`: an object with `source` and `target` (words), `weights` (one row per target word) and `links`.
     """
-    match form:
-        case "pharaoh":
-            return format_pharaoh(pair.links)
-        case "confident":
-            return format_confident(pair.confident_links)
-        case "json":
-            fields = {
-                "source": pair.alignment.source,
-                "target": pair.alignment.target,
-                "weights": pair.alignment.weights.round(4).tolist(),
-                "links": sorted(pair.links),
-            }
-            return json.dumps(fields, ensure_ascii=False)
-        case _:
-            assert_never(form)
+    if form == "pharaoh":
+        return format_pharaoh(pair.links)
+    if form == "confident":
+        return format_confident(pair.confident_links)
+    fields = {
+        "source": pair.alignment.source,
+        "target": pair.alignment.target,
+        "weights": pair.alignment.weights.round(4).tolist(),
+        "links": sorted(pair.links),
+    }
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def fitting_extraction(recipe: Recipe, *, posterior: bool = False) -> Extraction:

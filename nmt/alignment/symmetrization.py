@@ -8,7 +8,7 @@ recall.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -35,15 +35,9 @@ def symmetrize(forward: Links, backward: Links, heuristic: Heuristic) -> Links:
     Returns:
         (source, target) links.
     """
-    match heuristic:
-        case "intersection":
-            return forward & backward
-        case "union":
-            return forward | backward
-        case "grow-diag-final-and":
-            return grow_diag_final_and(forward, backward)
-        case _:
-            assert_never(heuristic)
+    if heuristic == "intersection":
+        return forward & backward
+    return forward | backward if heuristic == "union" else grow_diag_final_and(forward, backward)
 
 
 def mean_weights(forward: ArrayLike, backward: ArrayLike, kind: Mean = "mean") -> Matrix:

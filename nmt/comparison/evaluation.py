@@ -212,9 +212,8 @@ def evaluate(
         texts = held_out_texts(recipe, corpus, translator.to)
     else:
         texts = [corpus] if isinstance(corpus, ParallelCorpus) else list(corpus)
-    scoring.evaluate(
-        ["a"], ["a"], metrics=metrics, bootstrap=0
-    )  # what cannot be scored so fails before any work is done
+    # What cannot be scored so fails before any work is done.
+    scoring.evaluate(["a"], ["a"], metrics=metrics, bootstrap=0)
     for text in texts:
         if published:
             scoring.published_form(["a"], text.languages[1])

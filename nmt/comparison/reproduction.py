@@ -202,8 +202,13 @@ def versions() -> dict[str, str]:
 
 def markdown(record: Mapping[str, Any]) -> str:
     """The table of a record of `nmt reproduce`, and below it what the scores depend on."""
+    columns = []
+    for heading, (key, form) in _COLUMNS.items():
+        cells = [NONE if score[key] is None else format(score[key], form) for score in record["scores"]]
+        cells = [{"True": "yes", "False": "no"}.get(cell, cell) for cell in cells]
+        columns.append(TableColumn(heading, cells, "right" if form else "left"))
     circumstances = "\n".join(f"- {line}" for line in dict.fromkeys(_circumstances(record)))
-    return f"# {record['recipe']}: reported and achieved\n\n{_table(record['scores'])}\n\n{circumstances}\n"
+    return f"# {record['recipe']}: reported and achieved\n\n{markdown_table(columns)}\n\n{circumstances}\n"
 
 
 _COLUMNS = {
@@ -219,15 +224,6 @@ _COLUMNS = {
     "reported inside": ("inside", ""),
 }
 """The headings of the table, each with its key in the record and the format of its figures."""
-
-
-def _table(scores: Sequence[Mapping[str, Any]]) -> str:
-    columns = []
-    for heading, (key, form) in _COLUMNS.items():
-        cells = [NONE if score[key] is None else format(score[key], form) for score in scores]
-        cells = [{"True": "yes", "False": "no"}.get(cell, cell) for cell in cells]
-        columns.append(TableColumn(heading, cells, "right" if form else "left"))
-    return markdown_table(columns)
 
 
 def _circumstances(record: Mapping[str, Any]) -> Iterator[str]:

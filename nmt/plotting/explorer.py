@@ -90,7 +90,18 @@ def explorer_page(
         "languages": list(languages),
         "sentences": [_sentence(sentence) for sentence in sentences],
     }
-    return _fill(title, json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+    content = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    style, script = ("\n".join(map(page_file, names)) for names in (_STYLES, _SCRIPTS))
+    sources = f"style-src {digest_of(style)}; script-src {digest_of(script)}"
+    slots = {
+        "policy": f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'",
+        "title": html.escape(title),
+        "style": style,
+        "script": script,
+        "data": content.translate(_ESCAPES),
+    }
+    # All slots are filled at once, so that a slot's name in the corpus stays text.
+    return writable(_SLOT.sub(lambda slot: slots[slot[1]], page_file("page.html")))
 
 
 # --- what the page shows ----------------------------------------------------------------------------------------
@@ -128,20 +139,6 @@ def _units(alignment: Alignment) -> dict[str, Any]:
 
 
 # --- the page ---------------------------------------------------------------------------------------------------
-
-
-def _fill(title: str, data: str) -> str:
-    """Fill the template's slots, all at once so that a slot's name in the corpus stays text."""
-    style, script = ("\n".join(map(page_file, names)) for names in (_STYLES, _SCRIPTS))
-    sources = f"style-src {digest_of(style)}; script-src {digest_of(script)}"
-    slots = {
-        "policy": f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'",
-        "title": html.escape(title),
-        "style": style,
-        "script": script,
-        "data": data.translate(_ESCAPES),
-    }
-    return writable(_SLOT.sub(lambda slot: slots[slot[1]], page_file("page.html")))
 
 
 def digest_of(text: str) -> str:

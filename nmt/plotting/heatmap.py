@@ -28,16 +28,7 @@ from nmt.alignment.links import GoldLinks, check_within
 from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
 from nmt.plotting.fonts import add_font, choose_families, is_right_to_left, label, text_width
-from nmt.plotting.style import (
-    FAINT,
-    INK,
-    ORANGE,
-    Drawing,
-    file_format,
-    house_style,
-    render,
-    save,
-)
+from nmt.plotting.style import FAINT, INK, ORANGE, Drawing, file_format, house_style, render, save
 from nmt.runtime.arguments import as_path, described
 from nmt.runtime.wording import counted
 
@@ -176,13 +167,12 @@ def plot_heatmaps(
     weights: str = _WEIGHTS,
     style: Style = "color",
     font: Path | None = None,
-    dpi: float = 150,
 ) -> None:
     """Draw matrices as panels of a page, or of several pages of a PDF.
 
     Args:
         pages: the panels of each page.
-        path, style, font, dpi: as for `plot_alignment`.
+        path, style, font: as for `plot_alignment`.
         weights: label of the color bar.
 
     Raises:
@@ -193,7 +183,7 @@ def plot_heatmaps(
     if len(pages) > 1 and kind != "pdf":
         raise UsageError(f"A .{kind} has one page, but there are {len(pages)}: write a .pdf.")
     with _figures(pages, style, font, weights) as figures:
-        save(figures, path, dpi=dpi)
+        save(figures, path, dpi=150)
 
 
 @contextmanager

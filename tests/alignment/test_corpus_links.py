@@ -17,7 +17,7 @@ from nmt.data.mixture import mix
 from nmt.data.sample import examples
 from nmt.data.sampled import SampledCorpus
 from nmt.errors import DataError
-from nmt.recipe import FiltersConfig, Normalization
+from nmt.recipe import FiltersConfig
 from nmt.text.normalization import Normalizer
 from nmt.text.subwords import Subwords
 
@@ -197,20 +197,6 @@ def test_tokens_of_text_without_spaces_have_the_links_of_their_characters(tmp_pa
     (tmp_path / "text.align").write_text("0-5\n" * 18)
     with pytest.raises(DataError, match="line 1: the link 0-5 lies beyond"):
         load_links(f"{tmp_path}/text.align", corpus, source="en")
-
-
-@pytest.mark.parametrize("form", ["nfc", "none"])
-def test_no_break_spaces_do_not_move_links(folder: Path, form: Normalization) -> None:
-    (folder / "text.en").write_text("the\u00a0dog barks now\n" * 3, encoding="utf-8")
-    (folder / "text.de").write_text("der\u00a0Hund bellt nun\n" * 3, encoding="utf-8")
-    (folder / "text.align").write_text("1-1 2-2\n" * 3)
-    corpus = corpus_of(folder).normalized(Normalizer(form))
-    subwords = Subwords.train([*corpus.source, *corpus.target], kind="word", size=14, byte_fallback=False)
-    encoded = encode_corpus(corpus, subwords, subwords, None)
-    links = load_links(f"{folder}/text.align", corpus, source="en")
-    [linked] = TokenLinks(links, encoded, subwords, subwords).of_batch(encoded[[0]], [0])
-    source, target = map(subwords.tokens, encoded[[0]][0])
-    assert [(source[j], target[i]) for i, j in linked.nonzero().tolist()] == [("▁barks", "▁bellt"), ("▁now", "▁nun")]
 
 
 def test_a_word_that_the_tokens_do_not_know_is_linked_to_nothing(folder: Path) -> None:

@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from nmt.evaluation.metrics import compare
 from nmt.evaluation.randomization import randomization_test
 
 
@@ -35,10 +34,3 @@ def test_of_equally_good_systems_one_in_twenty_differs() -> None:
         first, second = (np.stack([generator.integers(10, size=50), np.full(50, 10)], axis=1) for _ in range(2))
         p_values.append(randomization_test(first, second, ratio, shuffles=100, generator=generator))
     assert 0.02 < np.mean(np.array(p_values) < 0.05) < 0.08
-
-
-def test_systems_that_differ_in_a_single_line_do_not_differ() -> None:
-    references = [f"the small dog number {i} sees a big cat" for i in range(40)]
-    system = ["the small dog sees nothing", *references[1:]]
-    rows = compare({"baseline": references, "system": system}, references, bootstrap=50)
-    assert [row.p_value for row in rows] == [None, 1.0] * 3

@@ -55,13 +55,5 @@ def test_of_many_lines_five_have_colors_and_names_the_best_of_their_groups(figur
         assert set(colors[5:]) <= {by_length._GRAY}
     assert named[0] == ["f2", "e2", "d2", "b2", "a2", "7 more"]
     assert {"model-0", "model-17", "13 more"} < {*named[1]}
+    assert figures[0].axes[0].get_ylim() == pytest.approx((0, 1.05 * (2 + 5 / 9)))
     assert named[2] == [f"model-{number}" for number in (4, 3, 2, 1, 0)]
-
-
-def test_names_stand_in_the_order_in_which_the_lines_end(figures: list[Figure]) -> None:
-    ends = {"low": 0.1, "high": 0.9, "middle": 0.5}
-    plot_by_length([ScoreLine(name, [end]) for name, end in ends.items()], ["1"], [40], Path("a.png"))
-    legend = figures[0].axes[0].get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["high", "middle", "low"]
-    assert figures[0].axes[0].get_ylim() == pytest.approx((0, 1.05 * 0.9))

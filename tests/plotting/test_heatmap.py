@@ -237,7 +237,6 @@ PAGE = [Heatmap(random_alignment())]
         (lambda path: plot_alignment(PAGE[0].alignment, path, dpi=100000), UsageError, "100000"),
         (lambda path: plot_alignment(PAGE[0].alignment, path, style=cast(Any, "sepia")), UsageError, "'sepia'"),
         (lambda path: plot_alignment(PAGE[0].alignment, path.with_suffix(".jpg")), UsageError, r"\.png, \.pdf, \.svg"),
-        (lambda path: plot_alignment(PAGE[0].alignment, path.parent / ".png"), UsageError, r"\.png, \.pdf, \.svg"),
         (lambda path: plot_alignment(PAGE[0].alignment, path, title=["1", "2"]), ValueError, "2 titles"),
         (
             lambda path: plot_alignment(PAGE[0].alignment, path, font=__file__),
@@ -251,7 +250,6 @@ PAGE = [Heatmap(random_alignment())]
         ),
         (lambda path: plot_heatmaps([PAGE, PAGE], path), UsageError, r"has one page, but there are 2: write a \.pdf"),
         (lambda path: plot_heatmaps([PAGE, []], path.with_suffix(".pdf")), DataError, "nothing to draw"),
-        (lambda path: plot_heatmaps([PAGE] * 2, path.with_suffix(".pdf"), dpi=100000), UsageError, "100000"),
     ],
 )
 def test_impossible_requests_are_one_message(

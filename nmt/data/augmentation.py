@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from string import punctuation
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nmt.data.arrays import Lists, collect_lists
 from nmt.data.batching import Rows
@@ -28,7 +27,6 @@ _LINES = 200_000
 _NUMBERS = 1 / 3
 """The share of numbers among copied words."""
 _AROUND_WORDS = punctuation + "¡¿«»“”„‘’‚…–—。、，！？：；「」『』（）《》"
-_Block = tuple[Lists, Lists]
 
 
 class Part(NamedTuple):
@@ -80,19 +78,17 @@ def join_pairs(
         is_short = np.all([lengths[first] + lengths[second] <= most for lengths in sides], axis=0)
         picks.append((first[is_short], second[is_short]))
 
-    def blocks() -> Iterator[_Block]:
+    def joined() -> Iterator[tuple[list[int], list[int]]]:
         for part, (first, second) in zip(parts, picks, strict=True):
             for start in range(0, len(first), _BLOCK):
-                rows = first[start : start + _BLOCK], second[start : start + _BLOCK]
-                sources, targets = (
-                    zip(side[rows[0]], side[rows[1]], strict=True) for side in (pairs.source, pairs.target)
-                )
-                yield (
-                    _lists([_joined(subwords[0], line, next_line[part.tag :]) for line, next_line in sources]),
-                    _lists([_joined(subwords[1], line, next_line) for line, next_line in targets]),
-                )
+                rows = (picked[start : start + _BLOCK] for picked in (first, second))
+                for (source, target), (next_source, next_target) in zip(*map(pairs.__getitem__, rows), strict=True):
+                    yield (
+                        [*source, *subwords[0].continuation(source, next_source[part.tag :])],
+                        [*target, *subwords[1].continuation(target, next_target)],
+                    )
 
-    return _extended(pairs, parts, [len(first) for first, _ in picks], blocks())
+    return _extended(pairs, parts, [len(first) for first, _ in picks], joined())
 
 
 # --- copied words ------------------------------------------------------------------------------------------------
@@ -121,15 +117,10 @@ def add_copied_words(
     Currey et al. (2017) teach to copy by lines of the target language that are translated to themselves. This needs no other text,
     and words stay in a sentence.
 
-    Args:
-        pairs: the corpus.
-        parts: what the epoch shows of it.
+    Args, beside those of `join_pairs`:
         words: the rare words; none for numbers alone.
-        subwords: of source and target.
         share: the share of pairs that get words.
         most: most tokens of a side of a pair; those of more than half as many get no words.
-        seed: with the epoch, says which pairs get which words.
-        epoch: number of the epoch.
 
     Returns:
         The pairs with changed ones after them, and the parts with their rows, in which those replace the pairs themselves.
@@ -143,25 +134,25 @@ def add_copied_words(
     unchanged = [part._replace(rows=part.rows[~mask]) for part, mask in zip(parts, masks, strict=True)]
     texts = (_draw_words(generator, words) for part in changed for _ in part.rows)
 
-    def blocks() -> Iterator[_Block]:
+    def extend(model: Subwords, line: list[int], words: list[int], before: bool, tag: int) -> list[int]:
+        if before:
+            return [*line[:tag], *words, *model.continuation(words, line[tag:])]
+        return [*line, *model.continuation(line, words)]
+
+    def extended() -> Iterator[tuple[list[int], list[int]]]:
         for part in changed:
             for start in range(0, len(part.rows), _BLOCK):
                 rows = part.rows[start : start + _BLOCK]
                 added = list(islice(texts, len(rows)))
                 is_before = generator.random(len(rows)) < 1 / 2
-                sides = []
-                for side, model, tag in zip((pairs.source, pairs.target), subwords, (part.tag, 0), strict=True):
-                    lines = zip(side[rows], model.encode_batch(added, threads=1), is_before, strict=True)
-                    extended = [
-                        np.concatenate((line[:tag], _joined(model, ids, line[tag:])))
-                        if before
-                        else _joined(model, line, ids)
-                        for line, ids, before in lines
-                    ]
-                    sides.append(_lists(extended))
-                yield sides[0], sides[1]
+                encoded = (model.encode_batch(added, threads=1) for model in subwords)
+                for (source, target), before, *ids in zip(pairs[rows], is_before, *encoded, strict=True):
+                    yield (
+                        extend(subwords[0], source, ids[0], before, part.tag),
+                        extend(subwords[1], target, ids[1], before, 0),
+                    )
 
-    return _extended(pairs, unchanged, [len(part.rows) for part in changed], blocks())
+    return _extended(pairs, unchanged, [len(part.rows) for part in changed], extended())
 
 
 def _draw_words(generator: np.random.Generator, words: Sequence[str]) -> str:
@@ -182,24 +173,20 @@ def _draw_words(generator: np.random.Generator, words: Sequence[str]) -> str:
 
 
 def _extended(
-    pairs: EncodedPairs, parts: Sequence[Part], counts: Sequence[int], blocks: Iterable[_Block]
+    pairs: EncodedPairs,
+    parts: Sequence[Part],
+    counts: Sequence[int],
+    further: Iterator[tuple[list[int], list[int]]],
 ) -> tuple[EncodedPairs, list[Part]]:
     """The pairs with further ones, so many for each part, and the parts with those."""
     dtype = pairs.source.values.dtype
+    blocks = (
+        [Lists.of(side, dtype) for side in zip(*block, strict=True)]
+        for block in iter(lambda: list(islice(further, _BLOCK)), [])
+    )
     together = EncodedPairs(*collect_lists(chain([(pairs.source, pairs.target)], blocks), 2, dtype))
     ends = len(pairs) + np.cumsum(counts)
     rows = [np.arange(end - count, end, dtype=np.int32) for end, count in zip(ends, counts, strict=True)]
     return together, [
         part._replace(rows=np.concatenate((part.rows, added))) for part, added in zip(parts, rows, strict=True)
     ]
-
-
-def _joined(subwords: Subwords, *texts: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-    """The ids of two texts in one line."""
-    first, second = (np.asarray(ids, np.int64).tolist() for ids in texts)
-    return np.array([*first, *subwords.continuation(first, second)], np.int64)
-
-
-def _lists(arrays: Sequence[npt.NDArray[np.integer]]) -> Lists:
-    starts = np.cumsum([0, *map(len, arrays)])
-    return Lists(np.concatenate(arrays), starts)

@@ -64,13 +64,11 @@ def _hub_tables(locator: str, path: str, split: str) -> Iterator[Any]:
     owner, _, name = path.partition("/")
     name, _, config = name.partition("/")
     remedy = "; without a connection, load it once on a connected machine and copy its cache (HF_HOME)"
+    folder = expand_home(path)
+    place = [str(folder)] if folder.is_dir() else [f"{owner}/{name}".rstrip("/"), config or None]
     with _explaining(f"Cannot load {locator}", remedy):
         dataset: Any = datasets.load_dataset(
-            *(
-                [str(folder)]
-                if (folder := expand_home(path)).is_dir()
-                else [f"{owner}/{name}".rstrip("/"), config or None]
-            ),
+            *place,
             split=first_rows[1] if first_rows else split,
             streaming=first_rows is not None,
         ).with_format("arrow")

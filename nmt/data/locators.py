@@ -57,11 +57,10 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
         blocks = rows(len(corpus))
         sides = [Column.concatenated(map(side.part, blocks)) for side in (corpus.source, corpus.target)]
         corpus = replace(corpus, source=sides[0], target=sides[1], name=locator)
-    if not len(corpus) and locator.endswith(HELD_OUT):
-        raise DataError(
-            f"{place} has too few lines to keep some back for validation: name a text by --valid (data.valid)."
-        )
     if not len(corpus):
+        if locator.endswith(HELD_OUT):
+            problem = f"{place} has too few lines to keep some back for validation"
+            raise DataError(f"{problem}: name a text by --valid (data.valid).")
         lines = "line" if rows is None else f"line of {place}"
         raise DataError(f"The corpus {locator} is empty: it has no {lines}.")
     are_two = source != target and find_language(source) and find_language(target)  # src and copy may be an exercise
@@ -151,10 +150,8 @@ def _from_files(source: Path, target: Path, name: str, languages: tuple[str, str
         raise DataError(f"{name} names the same file for both sides ({source}): name one for each language.")
     sides = [collect(in_batches(((line,) for line in read_lines(path)), 1), 1)[0] for path in (source, target)]
     if len(sides[0]) != len(sides[1]):
-        raise DataError(
-            f"{source} has {counted(len(sides[0]), 'line')}, but {target} has {len(sides[1]):,}: "
-            "line n of one must translate line n of the other."
-        )
+        lines = f"{source} has {counted(len(sides[0]), 'line')}, but {target} has {len(sides[1]):,}"
+        raise DataError(f"{lines}: line n of one must translate line n of the other.")
     return ParallelCorpus(sides[0], sides[1], name, languages)
 
 
@@ -198,13 +195,12 @@ def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
     if not (braces := re.search(r"\{ *([^{},]+?) *, *([^{},]+?) *\}", locator)):
         raise DataError(f"The braces in {locator} must hold two names, as in dir/train.{{{source},{target}}}.")
     first, second = names = braces.groups()
+    languages = source, target
     if source != target:
         # the language in `src.de` or `de.tok` is the last word that names one
-        words = [[name, *reversed(re.split("[._-]", name))] for name in names]
-        header = [
-            next((w for w in of_name if w in (source, target) or find_language(w)), of_name[0]) for of_name in words
-        ]
-        columns = find_columns(header, (source, target), locator)
+        words = ([name, *reversed(re.split("[._-]", name))] for name in names)
+        header = [next((w for w in of_name if w in languages or find_language(w)), of_name[0]) for of_name in words]
+        columns = find_columns(header, languages, locator)
         if columns is None:
             raise DataError(
                 f"The braces in {locator} must name the languages {source} and {target}, by codes or English names, "

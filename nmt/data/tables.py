@@ -85,19 +85,6 @@ def find_columns(
     return pair if len(set(pair)) == len(names) else None
 
 
-def _is_pair(cells: Sequence[str], languages: Sequence[str]) -> bool:
-    """Whether the first line of a table without a header is a pair: two cells, of which none heads a column.
-
-    Short codes are words too (`is`, `so`): one of them beside a word counts only if it is a language of the table.
-    """
-    is_header = (
-        any(side.fullmatch(cell.strip()) for side in _SIDES for cell in cells)
-        or any(matching(cells, language) for language in languages)
-        or all(map(find_language, cells))
-    )
-    return len(cells) == 2 and not is_header
-
-
 def existing_file(place: str | Path) -> Path:
     """The file of this name, `~` expanded. Raises DataError if there is none."""
     path = expand_home(place)
@@ -109,9 +96,8 @@ def existing_file(place: str | Path) -> Path:
 def _delimited(path: Path, names: Sequence[str], exact: bool, delimiter: str) -> Batches:
     """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (without a header, source and target)."""
     is_csv = delimiter == ","
-    if not is_csv and '"' in (
-        line := next(read_lines(path), "")
-    ):  # all cells are in quotes if the names of columns are
+    if not is_csv and '"' in (line := next(read_lines(path), "")):
+        # all cells are in quotes if the names of columns are
         is_csv = find_columns(line.replace('"', "").split("\t"), names, path, exact=exact) is not None
     rows = _csv_rows(path, delimiter) if is_csv else _tsv_rows(path)
     first = next(rows, None)
@@ -119,8 +105,12 @@ def _delimited(path: Path, names: Sequence[str], exact: bool, delimiter: str) ->
         return
     header, may_have_none = first[1], delimiter == "\t" and len(names) == 2 and not exact
     columns = find_columns(header, names, path, exact=exact)
-    if columns is None and may_have_none and _is_pair(header, names):
-        columns, rows = [0, 1], chain([first], rows)
+    if columns is None and may_have_none and len(header) == 2:
+        names_side = any(side.fullmatch(cell.strip()) for side in _SIDES for cell in header)
+        # Short codes are words too (`is`, `so`): one of them beside a word counts only if it is a language of the table.
+        names_language = any(matching(header, name) for name in names) or all(map(find_language, header))
+        if not (names_side or names_language):
+            columns, rows = [0, 1], chain([first], rows)
     if columns is None:
         advice = "; a table without a header has source and target alone" if may_have_none else ""
         raise DataError(f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}{advice}.")
@@ -129,9 +119,8 @@ def _delimited(path: Path, names: Sequence[str], exact: bool, delimiter: str) ->
         for line, row in rows:
             if len(row) != len(header):
                 problem = f"the number of columns is {len(row)}, but {len(header)} in the first line"
-                advice = (
-                    "; save text with tabs or line ends in quotes as .csv" if '"' in "".join(row) and not is_csv else ""
-                )
+                is_quoted = '"' in "".join(row) and not is_csv
+                advice = "; save text with tabs or line ends in quotes as .csv" if is_quoted else ""
                 raise DataError(f"{path}, line {line}: {problem}{advice}.")
             yield tuple(row[column] for column in columns)
 

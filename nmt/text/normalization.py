@@ -56,7 +56,7 @@ class Normalizer:
 
     def is_normal(self, lines: Sequence[str]) -> bool:
         """Whether the lines are surely in the normal form already; of other lines it may be false too."""
-        text, form = "\n".join(lines), self._unicode_form
+        text, form = "\n".join(lines), _UNICODE_FORMS[self.form]
         return (
             (text.isascii() or form is None or unicodedata.is_normalized(form, text))
             and "  " not in text
@@ -68,16 +68,13 @@ class Normalizer:
             and not _SUSPECTS.search(text)
         )
 
-    @property
-    def _unicode_form(self) -> Literal["NFC", "NFKC"] | None:
-        return _UNICODE_FORMS[self.form]
-
     def _normalized(self, line: str) -> str:
-        if self._unicode_form is None:
+        form = _UNICODE_FORMS[self.form]
+        if form is None:
             line = _CONTROLS.sub(" ", line)
         else:
-            line = _INVISIBLE.sub("", unicodedata.normalize(self._unicode_form, line))
-            line = unicodedata.normalize(self._unicode_form, _NEEDLESS_JOINERS.sub("", line))
+            line = _INVISIBLE.sub("", unicodedata.normalize(form, line))
+            line = unicodedata.normalize(form, _NEEDLESS_JOINERS.sub("", line))
             line = _SPACES.sub(" ", line)
         normal: str = _REPEATED.sub(" ", _SURROGATES.sub("\ufffd", line))
         return normal.strip(" ")

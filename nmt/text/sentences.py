@@ -32,7 +32,9 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
     sentences, start, end = list[str](), 0, 0
     for piece in chain.from_iterable(map(_out_of_brackets, sentencex.segment(language, _UNSAFE.sub(" ", text)))):
         end += len(piece)
-        if end == len(text) or not (_FRAGMENT.fullmatch(piece) or _is_within_word(text, end)):
+        around = text[end - 1 : end + 1]
+        is_within_word = around.isascii() and not any(map(str.isspace, around))  # as in `page.Html`
+        if end == len(text) or not (_FRAGMENT.fullmatch(piece) or is_within_word):
             sentences.append(text[start:end])
             start = end
     if len(sentences) > 1 and _FRAGMENT.fullmatch(sentences[-1]):
@@ -47,9 +49,3 @@ def _out_of_brackets(piece: str) -> Iterator[str]:
         yield match[0]
         start = match.end()
     yield piece[start:]
-
-
-def _is_within_word(text: str, place: int) -> bool:
-    """Whether a place is between characters of ASCII other than white space, as in `page.Html`."""
-    around = text[place - 1 : place + 1]
-    return around.isascii() and not any(map(str.isspace, around))

@@ -296,7 +296,7 @@ class Subwords:
             begun = ""
             while position < end:
                 begun += next(characters)
-                position += _width(begun[-1])
+                position += len(begun[-1].encode("utf-8", "surrogateescape"))
             yield begun
 
     def _bytes_of(self, index: int) -> bytes:
@@ -312,7 +312,7 @@ class Subwords:
 
 
 def _escape(text: str) -> str:
-    return text.replace(_MARK, _STAND_IN) if _MARK in text else text
+    return text.replace(_MARK, _STAND_IN)
 
 
 def _sample(lines: Iterable[str], limit: int, seed: int) -> Iterator[str]:
@@ -325,11 +325,6 @@ def _sample(lines: Iterable[str], limit: int, seed: int) -> Iterator[str]:
         if row < limit:
             reservoir[row] = line
     return iter(reservoir)
-
-
-def _width(character: str) -> int:
-    """Bytes of a character in UTF-8; one for a surrogate, which stands for an invalid byte."""
-    return 1 if "\udc80" <= character <= "\udcff" else len(character.encode())
 
 
 def _training_message(message: str, kind: str, size: int, byte_fallback: bool, tags: int) -> str:

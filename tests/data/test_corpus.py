@@ -100,9 +100,7 @@ def test_files_are_found_and_decompressed(suffix: str) -> None:
         ("multi30k/train.en", "multi30k/train.de", ["multi30k/train"], "en de"),  # before the name of the catalogue
     ],
 )
-def test_braces_name_languages_or_sides_in_any_order(
-    first: str, second: str, locators: list[str], languages: str
-) -> None:
+def test_braces_name_the_sides(first: str, second: str, locators: list[str], languages: str) -> None:
     _write_sides(first, second)
     for locator in locators:
         assert _load(locator, *languages.split()) == PAIRS
@@ -383,9 +381,7 @@ def test_a_corpus_is_two_sequences_of_which_rows_can_be_taken(place: str) -> Non
 
 
 @pytest.mark.parametrize(("pairs", "kept_back"), [(30_000, 1000), (155, 15), (15, 1)])
-def test_pairs_that_are_kept_back_are_spread_over_the_text_and_the_rest_is_without_them(
-    pairs: int, kept_back: int
-) -> None:
+def test_pairs_kept_back_are_spread_over_the_text(pairs: int, kept_back: int) -> None:
     _write("t.tsv", "".join(f"{number}\tpair {number}\n" for number in range(pairs)))
     held_out, rest = ([int(source) for source, _ in _load(f"t.tsv[{part}]")] for part in ("held-out", "rest"))
     assert len(held_out) == kept_back
@@ -411,9 +407,7 @@ def test_the_fingerprint_is_that_of_the_text() -> None:
     assert len({same, *(fingerprint(*text) for text in texts)}) == 6
 
 
-def test_a_large_corpus_moves_to_a_file_that_leaves_nothing_behind(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_corpus_moves_to_a_temporary_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
     monkeypatch.setattr(arrays, "IN_MEMORY", 50_000)

@@ -121,9 +121,7 @@ def test_whatever_decides_the_ids_misses_the_cache(tmp_path: Path, subwords: Sub
 
 
 @pytest.mark.usefixtures("small")
-def test_rules_on_text_are_applied_and_cached(
-    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rules_on_text(tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = _corpus(tmp_path, [*PAIRS, ("a copy", "a copy"), ("fine", "хорошо"), ("12", "1 2")])
     rules: dict[str, Any] = {"copies": False, "scripts": True, "min_letters": 0.1, "max_word_length": 15}
     settings = [FILTERS, *(FILTERS.model_copy(update={key: value}) for key, value in rules.items())]
@@ -154,9 +152,7 @@ def test_a_damaged_file_is_made_again(
     assert file.read_bytes() == good
 
 
-def test_without_a_writable_cache_text_is_encoded_each_time(
-    tmp_path: Path, subwords: Subwords, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_writable_cache(tmp_path: Path, subwords: Subwords, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "cache").write_text("a file in the way")
     encoded = encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, tmp_path / "cache")
     assert "will be encoded again next time" in caplog.text
@@ -175,9 +171,7 @@ def _count(counts: list[int], batches: Iterable[IdTable]) -> Iterator[IdTable]:
 
 
 @pytest.mark.usefixtures("small")
-def test_several_processes_write_the_file_of_one(
-    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_processes(tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus, contents, encoders = _corpus(tmp_path, many()), [], tmp_path / "encoders"
     encode_batch = Subwords.encode_batch
     encoders.mkdir()
@@ -201,9 +195,7 @@ def test_several_processes_write_the_file_of_one(
     assert len(list(encoders.iterdir())) > 2
 
 
-def test_a_large_vocabulary_takes_four_bytes_per_id(
-    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_vocabulary(tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch) -> None:
     text = _corpus(tmp_path)
     small = encode_corpus(text, subwords, subwords, FILTERS, tmp_path / "small")
     monkeypatch.setattr(Subwords, "__len__", lambda _: 2**16 + 1)

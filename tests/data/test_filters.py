@@ -1,7 +1,6 @@
 """Filters drop what they say they drop, and count it once."""
 
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -104,21 +103,6 @@ def test_text_without_spaces_is_counted_in_characters(tmp_path: Path) -> None:
     [(pairs, report)] = clean(_corpus(tmp_path, text), FiltersConfig(max_length=20, max_ratio=5.5, max_word_length=12))
     assert pairs == [text[0]]
     assert report.removed == {"too_long": 1, "ratio": 1, "long_word": 1}
-
-
-class Never:
-    """A rule that no pair may reach."""
-
-    name: ClassVar[str] = "language"
-
-    def removes(self, source: str, target: str) -> bool:
-        pytest.fail(f"{source} had been removed already")
-
-
-def test_slow_rules_see_only_what_is_left() -> None:
-    lengths = np.array([0, 200], np.int32)
-    mask, report = keep(lengths, lengths, FiltersConfig(), pairs=[("", ""), ("a", "b")], rules=[Never()])  # type: ignore[list-item]
-    assert (mask.tolist(), report.removed) == ([False, False], {"empty": 1, "too_long": 1})
 
 
 def test_every_rule_is_counted_and_has_a_reason() -> None:

@@ -44,9 +44,7 @@ def ids(
     return rows
 
 
-def test_the_ids_of_a_corpus_of_one_shard_are_drawn_by_two_generators(
-    corpus: EncodedCorpus, subwords: Subwords
-) -> None:
+def test_one_shard_is_drawn_by_two_generators(corpus: EncodedCorpus, subwords: Subwords) -> None:
     assert len(corpus) < LINES
     sides = [list(subwords.sample(corpus.lines(side, 0, len(corpus)), 0.3, seed=8 + side)) for side in (0, 1)]
     assert ids(corpus, subwords, seed=8) == list(zip(*sides, strict=True))

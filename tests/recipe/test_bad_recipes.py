@@ -11,17 +11,12 @@ from tests.recipe.minimal import MINIMAL, refusal
 BAD_OVERRIDES = [
     # keys and values
     ("model.dropuot=0.2", "unknown key 'model.dropuot'; did you mean 'dropout'?"),
-    ("modle.dropout=0.2", "unknown key 'modle'; did you mean 'model'?"),
-    ("model.recurrent.layers=2", "unknown key 'model.recurrent'"),
-    ("model.attention.score.sizes=3", "unknown key 'model.attention.score.sizes'; did you mean 'size'?"),
     ("training.xyxyxy=3", "unknown key 'training.xyxyxy'. Known keys: epochs, updates, batch_tokens, "),
     ("training.optimizer={kind: adamw, beta: 1}", "unknown key 'training.optimizer.beta'; did you mean 'betas'?"),
     ("training.scheduled_sampling=liner", "'training.scheduled_sampling' cannot be 'liner'; did you mean 'linear'?"),
     ("model.attention.heads=0", "'model.attention.heads': input should be greater than or equal to 1, but is 0."),
-    ("model.embedding=big", "'model.embedding': input should be a valid integer, but is 'big'."),
     ("model.attention=3", "'model.attention' is a section with keys of its own, but is 3."),
     ("training.validation.metrics=[bleu, ter]", "metrics.1' cannot be 'ter'; it is 'bleu', 'chrf' or 'perplexity'."),
-    ("training.validation.metrics=[]", "'training.validation.metrics': value should have at least 1 item"),
     ("data.train=7", "'data.train': it is a locator, or a list of locators and sections {corpus, from, "),
     ("data.train=[a, 3]", "'data.train.1' is a section with keys of its own, but is 3"),
     ("data.train=[a, {corpus: b, wieght: 2}]", "unknown key 'data.train.1.wieght'; did you mean 'weight'?"),
@@ -91,7 +86,6 @@ def test_a_bad_override_is_quoted(tmp_path: Path, override: str, words: str) -> 
     [
         ("name: a\nname: b\n", "line 2: the key 'name' occurs twice."),
         ("name: a\ndata:\n  source: en\n  source: de\n", "line 4: the key 'source' occurs twice."),
-        ("name: a\n\tseed: 1\n", "line 2"),
         ("[a]: b\n", "line 1: a key must be a word"),
         ("name: &x a\ntwice: [*x, *x]\n", "line 2: aliases (*name) and tags (!name) are not read here"),
         ("- a\n- b\n", "a recipe is a mapping of sections (name, data, model, ...), but this is ['a', 'b']. If"),

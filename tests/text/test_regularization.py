@@ -94,9 +94,7 @@ def test_unknown_neighbors_and_tokens_over_several_words_are_found() -> None:
     assert ids == [words.spell(["▁a▁b"])] * 5
 
 
-def test_samples_vary_with_the_seed_and_are_the_same_in_another_process(
-    models: dict[str, Subwords], tmp_path: Path
-) -> None:
+def test_samples_are_the_same_in_another_process(models: dict[str, Subwords], tmp_path: Path) -> None:
     for kind in KINDS:
         models[kind].save(tmp_path / kind)
     code = (

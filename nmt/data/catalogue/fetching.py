@@ -66,10 +66,8 @@ def _fetch(corpus: NamedCorpus, split: str, language: str) -> Path:
     by_hand = f"put it at {roots()[0] / corpus.name / f'{split}.{language}'}[.gz]"
     sources = [source for source in corpus.sources(split) if not source.languages or language in source.languages]
     if not sources:
-        raise DataError(
-            f"{corpus.name} is local only, so it cannot be fetched: it is {corpus.entry.derivation}. "
-            f"If you have a copy, {by_hand}."
-        )
+        problem = f"{corpus.name} is local only, so it cannot be fetched: it is {corpus.entry.derivation}"
+        raise DataError(f"{problem}. If you have a copy, {by_hand}.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         downloads.mkdir(parents=True, exist_ok=True)
@@ -88,34 +86,25 @@ def _fetch(corpus: NamedCorpus, split: str, language: str) -> Path:
                 failures.append(f"{source.place}: {reason(error)}")
                 _log.warning("%s/%s is not to be had from %s", corpus.name, split, failures[-1])
         shutil.rmtree(downloads)
-    path = local_file(corpus.name, split, language)
-    if path is None:
-        raise DataError(
-            f"Cannot fetch {corpus.name}/{split} from {'; '.join(failures)}. Get it elsewhere and {by_hand}."
-        )
-    return path
+    if path := local_file(corpus.name, split, language):
+        return path
+    raise DataError(f"Cannot fetch {corpus.name}/{split} from {'; '.join(failures)}. Get it elsewhere and {by_hand}.")
 
 
 def _write_other_splits(archive: Source, corpus: NamedCorpus, folder: Path, downloads: Path) -> None:
     """Write what an archive, which has been downloaded, has of the splits that are not on this machine."""
-    splits = [
-        split
-        for split in corpus.splits
-        if not any(local_file(corpus.name, split, side) for side in corpus.sides(split))
-    ]
-    for split in splits if archive.member else ():
+    for split in corpus.splits if archive.member else ():
+        is_here = any(local_file(corpus.name, split, side) for side in corpus.sides(split))
         for source in corpus.sources(split):
-            if source.url == archive.url:
+            if source.url == archive.url and not is_here:
                 with suppress(DataError):  # it is fetched when it is needed
                     _write_sides(source, corpus, split, folder, downloads)
 
 
 def _write_sides(source: Source, corpus: NamedCorpus, split: str, folder: Path, downloads: Path) -> None:
     """Write the sides of a split that a source has to the folder of the corpus, if their text is right."""
-    codes = {
-        language: corpus.entry.codes.get(language, language) for language in source.languages or corpus.sides(split)
-    }
-    filled = {language: source.filled(language=language, code=code) for language, code in codes.items()}
+    sides, codes = source.languages or corpus.sides(split), corpus.entry.codes
+    filled = {language: source.filled(language=language, code=codes.get(language, language)) for language in sides}
     members = [member for of_side in filled.values() for member in of_side.member]
     for language, of_side in filled.items():
         name, digest, lines = f"{split}.{language}", hashlib.sha256(), 0

@@ -39,8 +39,3 @@ def test_the_programs_are_short_and_import_public_names() -> None:
         program = path.read_text(encoding="utf-8")
         assert len(program.splitlines()) <= 150, path
         assert list(private_imports(program)) == [], path
-
-
-def test_names_that_are_not_public_are_noticed() -> None:
-    program = "import nmt.model\nfrom nmt.model import Encoder9, build_model\nfrom nmt.model.build import build_model\nimport nmt\n"
-    assert list(private_imports(program)) == ["nmt.model", "nmt.model.Encoder9", "nmt.model.build.build_model"]

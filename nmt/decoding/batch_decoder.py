@@ -15,12 +15,11 @@ from nmt.decoding.options import DecodingOptions
 from nmt.decoding.unknown import UnknownWords
 from nmt.fast import pack_search
 from nmt.runtime.device import threads_for, torch_defaults
-from nmt.search.hypothesis import Hypothesis, Penalties, no_alignment
+from nmt.search.hypothesis import Penalties, no_alignment
 from nmt.search.loop import Search
 from nmt.search.options import SearchOptions
 from nmt.search.sampling import Sampling
 from nmt.text.subwords import BOS, EOS, PAD, Subwords
-from nmt.text.words import clean
 
 CHECK_EVERY = 8
 """Steps of a search on a GPU between looks at what has ended: each look has the CPU wait for the GPU."""
@@ -65,9 +64,8 @@ class BatchDecoder:
             tags: the tokens before every source, for each member; alignments leave them out.
             unwritten: target tokens that no translation has.
         """
-        self.ensemble, self.target, self.settings, self.tags = ensemble, target, settings, tags
-        lexicon = settings.replace_unknown
-        self.unknown = None if lexicon is None else UnknownWords(source, target, lexicon)
+        self.ensemble, self.settings, self.tags = ensemble, settings, tags
+        self.unknown = UnknownWords(source, target, settings.replace_unknown)
         self.penalties = Penalties(settings.length_penalty, settings.coverage_penalty)
         self.draws, self.hypotheses = settings.draws, settings.hypotheses
         self.chooses_by_risk = self.draws is not None and settings.sampling is None
@@ -101,7 +99,9 @@ class BatchDecoder:
             ]
         written = []
         for sentence, n_best in zip(sentences, n_best_lists, strict=True):
-            drawn = [(hypothesis, self._text(sentence, hypothesis)) for hypothesis in n_best]
+            drawn = [
+                (hypothesis, self.unknown.text(sentence.text, sentence.ids[0], hypothesis)) for hypothesis in n_best
+            ]
             hypotheses = most_expected(drawn, settings.n_best, settings.mbr_beta) if self.chooses_by_risk else drawn
             columns = len(sentence.ids[0]) + 1
             written.append(
@@ -115,12 +115,6 @@ class BatchDecoder:
                 ]
             )
         return self._with_posteriors(sentences, written) if settings.alignments and settings.posterior else written
-
-    def _text(self, sentence: SourceSentence, hypothesis: Hypothesis) -> str:
-        """The text of a hypothesis."""
-        if self.unknown is None:
-            return clean(self.target.decode(hypothesis.ids))
-        return clean(self.unknown.text(sentence.text, sentence.ids[0], hypothesis))
 
     @torch_defaults()
     def force(self, sentences: Sequence[SourceSentence]) -> list[TranslationHypothesis]:

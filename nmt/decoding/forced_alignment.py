@@ -30,12 +30,7 @@ _MAX_WARNINGS = 10
 
 @dataclass(frozen=True)
 class ForcedAligner:
-    """Aligns pairs of lines by forced decoding with one model.
-
-    Attributes:
-        bundle: the model.
-        translator: a translator with this model.
-    """
+    """Aligns pairs of lines by forced decoding with one model, whose translator it has."""
 
     bundle: Bundle
     translator: Translator

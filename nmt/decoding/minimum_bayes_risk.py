@@ -43,10 +43,14 @@ def expected_chrf(texts: Sequence[str], beta: float = 2.0) -> dict[str, float]:
         beta: how many times as much recall counts as precision; sacreBLEU's is 2.
     """
     times = Counter(texts)
+    letters_of = {text: "".join(text.split()) for text in times}
     precisions: dict[str, list[float]] = {text: [] for text in times}
     recalls: dict[str, list[float]] = {text: [] for text in times}
     for n in range(1, ORDER + 1):
-        counts = {text: _ngrams(text, n) for text in times}
+        counts = {
+            text: Counter(letters[start : start + n] for start in range(len(letters) - n + 1))
+            for text, letters in letters_of.items()
+        }
         mean: dict[str, float] = defaultdict(float)
         for text, ngrams in counts.items():
             for ngram, number in ngrams.items():
@@ -58,12 +62,6 @@ def expected_chrf(texts: Sequence[str], beta: float = 2.0) -> dict[str, float]:
                 precisions[text].append(matches / ngrams.total())
                 recalls[text].append(matches / total)
     return {text: _f_score(precisions[text], recalls[text], beta) for text in times}
-
-
-def _ngrams(text: str, n: int) -> Counter[str]:
-    """The n-grams of the characters of a text, without spaces."""
-    letters = "".join(text.split())
-    return Counter(letters[start : start + n] for start in range(len(letters) - n + 1))
 
 
 def _f_score(precisions: Sequence[float], recalls: Sequence[float], beta: float) -> float:

@@ -30,8 +30,7 @@ def learn_shortlist(
 
     Args:
         pairs: source and target lines in the normal form of the model.
-        source: subwords of the source.
-        target: subwords of the target.
+        source, target: the subwords of each side.
         candidates: most translations per source token.
         frequent: how many of the most frequent target tokens are on every list.
 

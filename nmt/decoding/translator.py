@@ -366,13 +366,8 @@ class Translator:
         """The parts of a sentence that is too long; the warning names it."""
         longest = self._settings.max_source
         parts = self._encode(split_text(sentence.text, lambda part: self._encode([part])[0].length <= longest))
-        logger.warning(
-            "%s has %d tokens, but a model reads at most %d at a time: it is translated in %d parts.",
-            name,
-            sentence.length,
-            longest,
-            len(parts),
-        )
+        limit = f"has {sentence.length} tokens, but a model reads at most {longest} at a time"
+        logger.warning("%s %s: it is translated in %d parts.", name, limit, len(parts))
         return parts
 
     def _read_pairs(self, pairs: Sequence[Pair], numbers: Iterator[int]) -> list[_Line]:
@@ -441,10 +436,7 @@ def _windows(inputs: Iterable[InputT], length: int, characters: Callable[[InputT
 
 
 def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Batch rows of similar length, longest first; a batch has at most `size` tokens with padding.
-
-    `largest_bucket_within` rounds the number of rows down.
-    """
+    """Batch rows of similar length, longest first; a batch has at most `size` tokens with padding."""
     tokens = np.maximum(np.array(lengths, dtype=np.int64) + 1, _MIN_LENGTH)
     order = np.argsort(-tokens, kind="stable")
     batches, start = [], 0

@@ -25,10 +25,9 @@ Lexicon = Mapping[str, str]
 class UnknownWords:
     """Decodes hypotheses to text, replacing each unknown token by a source word or its translation."""
 
-    def __init__(self, source: Subwords, target: Subwords, lexicon: Lexicon) -> None:
-        self.source = source
-        self.target = target
-        self.lexicon = lexicon
+    def __init__(self, source: Subwords, target: Subwords, lexicon: Lexicon | None) -> None:
+        """Without a lexicon, not even an empty one, unknown tokens stay."""
+        self.source, self.target, self.lexicon = source, target, lexicon
 
     def text(self, line: str, source_ids: Sequence[int], hypothesis: Hypothesis) -> str:
         """The text of a hypothesis. An unknown token without weight on any source word stays.
@@ -40,8 +39,8 @@ class UnknownWords:
         """
         places = [place for place, index in enumerate(hypothesis.ids) if index == UNK]
         words, word_of = words_of(self.source, source_ids, line) if places else ((), [])
-        if not words:
-            return self.target.decode(hypothesis.ids)
+        if not words or self.lexicon is None:
+            return clean(self.target.decode(hypothesis.ids))
         rows = hypothesis.alignment.numpy()[places, : len(word_of)].astype(np.float64)
         weights = rows @ (np.array(word_of)[:, None] == np.arange(len(words)))
         aligned = [words[word] for word in weights.argmax(axis=1)]

@@ -158,15 +158,11 @@ def _subwords(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     """One vocabulary if the languages share letters, as large as the tokens are still frequent."""
     joint = given.get("subwords.joint", _has_same_letters(text))
     sides = (text.source, text.target)
-    tokens, types, alphabet = (
-        (text.source.tokens + text.target.tokens, text.types, text.alphabet)
-        if joint
-        else (
-            min(side.tokens for side in sides),
-            min(side.types for side in sides),
-            max(side.alphabet for side in sides),
-        )
-    )
+    if joint:
+        tokens, types, alphabet = sum(side.tokens for side in sides), text.types, text.alphabet
+    else:
+        tokens, types = min(side.tokens for side in sides), min(side.types for side in sides)
+        alphabet = max(side.alphabet for side in sides)
     largest = next(size for most, size in _VOCABULARIES if tokens <= most)
     if text.unseen > _MANY_UNSEEN:
         largest = _VOCABULARY_FOR_UNSEEN_WORDS

@@ -205,13 +205,7 @@ def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
 
 
 def change_decoding(decoding: SectionT, settings: Mapping[str, Any], where: str) -> SectionT:
-    """Change some decoding settings; a beam size alone asks for beam search. Raises UsageError naming every wrong key.
-
-    Args:
-        decoding: the settings.
-        settings: those to change.
-        where: their name in error messages.
-    """
+    """Change some decoding settings; a beam size alone asks for beam search. Raises UsageError naming `where` and every wrong key."""
     search = {"mbr_samples": None} if "beam_size" in settings else {}
     try:
         return type(decoding).model_validate({**dict(decoding), **search, **settings})

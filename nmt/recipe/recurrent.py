@@ -284,17 +284,15 @@ class RecurrentModelConfig(Section):
     def attention_in_words(self) -> dict[str, str]:
         """Score, window and order of the attention, as tables show them."""
         score, window, order = self.attention.score, self.attention.window, self.decoder.order
+        heads = f"{self.attention.heads} heads" if self.attention.heads > 1 else ""
+        settings = [name for name in ("conditional", "input_feeding") if getattr(order, name, False)]
         words: dict[str, list[str]] = {
-            "score": [score.kind, "coverage" if getattr(score, "coverage", False) else ""],
+            "score": [score.kind, "coverage" if getattr(score, "coverage", False) else "", heads],
             "window": [window.kind if self.has_attention else "none"],
-            "order": [order.kind, "conditional" if getattr(order, "conditional", False) else ""],
+            "order": [order.kind, *(name.replace("_", " ") for name in settings)],
         }
-        if self.attention.heads > 1:
-            words["score"].append(f"{self.attention.heads} heads")
         if window.kind != "global":
             words["window"].append(f"D = {window.half_width}")
-        if getattr(order, "input_feeding", False):
-            words["order"].append("input feeding")
         return {key: ", ".join(filter(None, texts)) for key, texts in words.items()}
 
     @property

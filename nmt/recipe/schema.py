@@ -79,9 +79,7 @@ def recipe_schema() -> dict[str, Any]:
     schema["properties"]["base"] = {"type": "string", "description": "A recipe from which this one inherits."}
     chosen = schema["properties"]["chosen"]
     schema["properties"]["chosen"] = {"anyOf": [{"const": AUTO}, chosen], "description": chosen.pop("description")}
-    required = schema["$defs"]["DataConfig"]["required"]
-    schema["$defs"]["DataConfig"]["required"] = [
-        key for key in required if key not in ("source", "target", "valid")
-    ]  # `from`, `to`
+    data = schema["$defs"]["DataConfig"]  # of which `train` may tell the rest
+    data["required"] = [key for key in data["required"] if key not in ("source", "target", "valid")]
     schema["anyOf"] = [{"required": schema.pop("required")}, {"required": ["base"]}]
     return schema

@@ -75,17 +75,6 @@ def test_streams_with_processes_of_their_own_end_in_any_order_with_the_same_tran
             check_same(one, other)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="there are no forks")
-@pytest.mark.parametrize("posterior", [False, True])
-def test_scores_are_those_of_one_process(posterior: bool) -> None:
-    pairs = [(line, "das ist gut") for line in LINES]
-    alone, together = (
-        Translator([bundle()], processes=count, batch_tokens=24, posterior=posterior).score(pairs) for count in (1, 3)
-    )
-    for one, other in zip(alone, together, strict=True):
-        check_same(one, other)
-
-
 def test_a_few_tokens_are_decoded_by_one_thread_and_many_by_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside busy processes, threads that wait for each other would take a core each and compute nothing."""
     threads: list[int] = []

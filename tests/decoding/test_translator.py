@@ -213,16 +213,14 @@ def test_blank_and_awkward_lines_keep_their_place() -> None:
 
 
 def test_horizon_and_pruning_of_the_settings_are_those_of_the_search() -> None:
-    """A long horizon changes nothing, the shortest gives up on hypotheses that would have won; pruning all is greedy search."""
+    """The shortest horizon gives up on hypotheses that would have won; pruning all is greedy search."""
 
     def found(**options: Any) -> list[Translation]:
         return translate([bundle("luong")], **{"beam_size": 3, "length_penalty": 3.0, "horizon": None, **options})
 
-    whole, greedy = found(), found(beam_size=1)
-    for same, expected in ((found(horizon=1000), whole), (found(prune=100.0), whole), (found(prune=0.0), greedy)):
-        for one, other in zip(same, expected, strict=True):
-            check_same(one, other)
-    losses = [one.score - other.score for one, other in zip(whole, found(horizon=1), strict=True)]
+    for one, other in zip(found(prune=0.0), found(beam_size=1), strict=True):
+        check_same(one, other)
+    losses = [one.score - other.score for one, other in zip(found(), found(horizon=1), strict=True)]
     assert min(losses) > -1e-5
     assert max(losses) > 0.1
 

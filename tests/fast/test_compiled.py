@@ -12,13 +12,11 @@ from typing import Literal
 import pytest
 import torch
 
-from nmt.fast import accelerate, is_compiled
+from nmt.fast import is_compiled
 from nmt.runtime.device import Precision
 from nmt.training.log import METRICS
 from tests.commands import NMT
 from tests.fast.compiled_steps import COMPARED, COMPARED_IN_BF16, assert_equal_to_plain
-from tests.fast.models import assert_near, learned, random_model
-from tests.reference.settings import ORDERS, small
 from tests.training import toy
 
 pytestmark = pytest.mark.filterwarnings(
@@ -50,17 +48,6 @@ def test_a_recipe_can_ask_for_it_on_a_cpu(tmp_path: Path) -> None:
         records = [json.loads(line) for line in (tmp_path / setting / METRICS).read_text().splitlines()]
         losses.append([record["loss"] for record in records if record["kind"] == "train"])
     assert losses[1] == pytest.approx(losses[0], abs=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("window", ["global", "local-p"])
-@pytest.mark.parametrize("order", ORDERS)
-def test_what_is_compiled_is_equal_before_it_is_compiled(order: str, window: str) -> None:
-    model = random_model(small(order=order, window=window, heads=2, layers=2))
-    with torch.compiler.set_stance("force_eager"):
-        results = learned(accelerate(model, compiles=True))
-    for name, expected in learned(model).items():
-        assert_near(results[name], expected, 1e-12, name)
 
 
 @pytest.fixture

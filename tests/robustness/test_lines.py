@@ -27,6 +27,7 @@ from nmt.cli.linking import links
 from nmt.cli.scoring import score
 from nmt.cli.translating import translate
 from nmt.decoding.translator import Translator
+from nmt.errors import DataError
 from nmt.text.scripts import split_spaces
 from nmt.text.words import clean
 from tests.robustness import tiny
@@ -181,6 +182,13 @@ def test_every_pair_is_linked_on_a_line(tmp_path: Path, pairs: list[tuple[str, s
     for line, sides in zip(out, read, strict=True):
         words = [max(len(side), len("".join(side))) for side in sides]  # text without spaces is linked by characters
         assert all(one < words[0] and other < words[1] for one, other in parse_pharaoh(line, "out").sure)
+
+
+def test_parallel_text_that_is_no_text_is_refused(model: Path, tmp_path: Path) -> None:
+    """A bad byte would be scored as another character."""
+    (tmp_path / "text").write_bytes(b"a cat\na\xff\n")
+    with printed(), pytest.raises(DataError, match="line 2: not valid UTF-8"):
+        score(model, tmp_path / "text", tmp_path / "text", quiet=True)
 
 
 # --- a million --------------------------------------------------------------------------------------------------

@@ -10,17 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from nmt.cli import options
-from nmt.cli.options import (
-    argument,
-    build_translator,
-    decoding_settings,
-    file_option,
-    flag,
-    load_models,
-    option,
-    set_up,
-    unknown_words,
-)
+from nmt.cli.options import argument, file_option, flag, option
 from nmt.cli.streams import read_side, write_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import with_progress
@@ -80,7 +70,7 @@ def evaluate(
     Text with gold links also gets the AER of the attention on the references: the sample, `hansards-en-fr/gold.trial`, or
     text with a Pharaoh file (`test.align` beside `test.en`).
     """
-    set_up(quiet=quiet, threads=threads)
+    options.set_up(quiet=quiet, threads=threads)
     from nmt.comparison.evaluation import Evaluation
     from nmt.comparison.evaluation import evaluate as evaluate_model
     from nmt.comparison.held_out import held_out_texts
@@ -96,7 +86,9 @@ def evaluate(
         raise UsageError(f"Systems are compared by shuffles, which needs --bootstrap 2 or more, but it is {bootstrap}.")
     scoring: Any = {"tokenize": tokenize, "lowercase": lowercase, "published": published, "bootstrap": bootstrap}
     scoring["metrics"] = metrics.split(",")
-    decoding = decoding_settings(settings, beam_size=beam_size, length_penalty=length_penalty, mbr_samples=mbr_samples)
+    decoding = options.decoding_settings(
+        settings, beam_size=beam_size, length_penalty=length_penalty, mbr_samples=mbr_samples
+    )
     if hyp and ref:
         *others, last = hyp if baseline is None else [baseline, *hyp]
         lines = read_side(last)
@@ -105,13 +97,13 @@ def evaluate(
         text = Evaluation(" ".join(map(str, ref)), str(last), lines, references)
         result = text.scored(compared, language=language, **scoring)
     else:
-        bundles = load_models(models, device)
+        bundles = options.load_models(models, device)
         texts = held_out_texts(bundles[0].recipe, split, to)
-        translator = build_translator(
+        translator = options.build_translator(
             bundles,
             precision=precision,
             batch_tokens=batch_tokens,
-            replace_unknown=unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
+            replace_unknown=options.unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
             to=to,
             **decoding,
         )

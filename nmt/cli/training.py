@@ -8,19 +8,8 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import (
-    RECIPE_HELP,
-    THE_RECIPES,
-    Device,
-    Quiet,
-    RunFolder,
-    Settings,
-    Threads,
-    argument,
-    flag,
-    option,
-    set_up,
-)
+from nmt.cli import options
+from nmt.cli.options import THE_RECIPES, argument, flag, option
 from nmt.errors import UsageError
 from nmt.runtime.cores import usable_cores
 from nmt.runtime.wording import counted
@@ -34,20 +23,20 @@ TestText = Annotated[str | None, _text("Text for `nmt evaluate`.", "TEXT", "--te
 
 
 def train(
-    recipe: Annotated[str | None, argument(RECIPE_HELP, "RECIPE", default="auto")] = None,
+    recipe: Annotated[str | None, argument(options.RECIPE_HELP, "RECIPE", default="auto")] = None,
     source: SourceCode = None,
     target: TargetCode = None,
     train: TrainText = None,
     valid: ValidText = None,
     test: TestText = None,
-    settings: Settings = None,
-    out: RunFolder = None,
+    settings: options.Settings = None,
+    out: options.RunFolder = None,
     resume: Annotated[bool, flag("--resume", "Resume the run in --out.")] = False,
     force: Annotated[bool, flag("--force", "Resume even if the recipe or the text has changed.")] = False,
     dump_recipe: Annotated[bool, flag("--dump-recipe", "Print the recipe with all defaults, and exit.")] = False,
-    device: Device = "auto",
-    threads: Threads = None,
-    quiet: Quiet = False,
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Train a model on your text, or that of a recipe.
 
@@ -99,18 +88,12 @@ def train(
     if dump_recipe:
         typer.echo(recipes.dump_recipe(config), nl=False)
         return
-    from nmt.training.parallel import (
-        LostRank,
-        count_of_ranks,
-        goes_on_by_itself,
-        rank_of_process,
-        ranks_on_this_machine,
-    )
+    from nmt.training import parallel
 
-    is_first = rank_of_process() == 0
-    if threads is None and count_of_ranks() > 1:
-        threads = max(usable_cores() // ranks_on_this_machine(), 1)
-    set_up(quiet=quiet or not is_first, threads=threads, trains=True)
+    is_first = parallel.rank_of_process() == 0
+    if threads is None and parallel.count_of_ranks() > 1:
+        threads = max(usable_cores() // parallel.ranks_on_this_machine(), 1)
+    options.set_up(quiet=quiet or not is_first, threads=threads, trains=True)
     from nmt.plotting.curves import plot_learning_curve
     from nmt.runtime.device import choose_device
     from nmt.training.log import METRICS
@@ -118,10 +101,10 @@ def train(
     from nmt.training.trainer import train as run
 
     folder = out or Path("runs") / config.name
-    resume = resume or goes_on_by_itself(folder)
+    resume = resume or parallel.goes_on_by_itself(folder)
     try:
         result = run(config, folder, device=choose_device(device), resume=resume, force=force, quiet=quiet)
-    except (Interrupted, LostRank) as ending:
+    except (Interrupted, parallel.LostRank) as ending:
         if is_first:
             raise
         raise typer.Exit(ending.exit_status) from None  # the first process says why
@@ -154,7 +137,7 @@ def average(
     """
     from nmt.training.best import average_run, save_last
 
-    set_up()
+    options.set_up()
     if last and best is not None:
         raise UsageError("--best and --last exclude each other: take the mean of the best weights, or the last ones.")
     folder = output or Path(os.path.relpath(f"{run.resolve()}-{'last' if last else 'average'}"))

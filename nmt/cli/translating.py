@@ -10,31 +10,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli import options
+from nmt.cli import options, streams
 from nmt.cli.clustering import translate_files
-from nmt.cli.options import (
-    argument,
-    build_translator,
-    decoding_settings,
-    file_option,
-    flag,
-    load_models,
-    machine_option,
-    need_attention,
-    option,
-    set_up,
-    unknown_words,
-)
-from nmt.cli.streams import (
-    STANDARD,
-    check_not_input,
-    count_lines,
-    is_conversation,
-    is_terminal,
-    open_output,
-    open_texts,
-    typed_lines,
-)
+from nmt.cli.options import argument, file_option, flag, option
+from nmt.cli.streams import STANDARD
 from nmt.cli.translation_writer import OutputFormat, TranslationWriter, show_alignment
 from nmt.errors import UsageError
 from nmt.runtime.progress import is_watched, with_progress
@@ -76,7 +55,7 @@ def translate(
     batch_tokens: options.BatchTokens = None,
     window: options.Window = None,
     engine: Annotated[
-        Literal["local", "ray"], machine_option("local, or ray: cluster, -i 'IN/*' -o OUT.", "NAME")
+        Literal["local", "ray"], options.machine_option("local, or ray: cluster, -i 'IN/*' -o OUT.", "NAME")
     ] = "local",
     quiet: options.Quiet = False,
 ) -> None:
@@ -93,7 +72,7 @@ def translate(
     the seed and the line number. Their values are those of a recipe; null is none.
     --engine ray uses the cluster at $RAY_ADDRESS, or this machine.
     """
-    decoding = decoding_settings(
+    decoding = options.decoding_settings(
         settings,
         sampled=sampled,
         beam_size=beam_size,
@@ -102,7 +81,7 @@ def translate(
         n_best=n_best,
         split_sentences=split_sentences,
     )
-    is_typed = is_conversation(source, output)
+    is_typed = streams.is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD
     links_path = None if is_shown else alignments
     _check_files(source, output, links_path, lexicon)
@@ -111,23 +90,23 @@ def translate(
             "--engine ray translates files into a folder: name both with -i and -o, and leave out --alignments, --threads, "
             "--window and --device."
         )
-    set_up(quiet=quiet, threads=threads)
+    options.set_up(quiet=quiet, threads=threads)
     from nmt.bundle.languages import choose_direction
 
-    bundles = load_models(models, device)
+    bundles = options.load_models(models, device)
     direction = choose_direction(bundles[0].recipe.data, to)
     if alignments is not None:
-        need_attention(bundles[0], models[0])
+        options.need_attention(bundles[0], models[0])
     is_linked = alignments is not None or (form == "jsonl" and bundles[0].recipe.model.has_attention)
     build = partial(
-        build_translator,
+        options.build_translator,
         precision=precision,
         shortlist=shortlist and shortlist.absolute(),
         batch_tokens=batch_tokens,
         alignments=is_linked,
-        replace_unknown=unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
+        replace_unknown=options.unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
         to=to,
-        window=1 if window is None and is_terminal(source) else window,  # a typed line is translated at once
+        window=1 if window is None and streams.is_terminal(source) else window,  # a typed line is translated at once
         **decoding,
     )
     translator = build(bundles)
@@ -143,14 +122,14 @@ def translate(
             languages = " to ".join(map(escaped, direction))
             typer.echo(f"{names}: {languages}. Type a line to translate it; Ctrl-D ends.", err=True)
         texts = (
-            typed_lines(f"{escaped(direction[0])}> ")
+            streams.typed_lines(f"{escaped(direction[0])}> ")
             if is_typed
-            else stack.enter_context(open_texts(source, direction))
+            else stack.enter_context(streams.open_texts(source, direction))
         )
-        text_file = stack.enter_context(open_output(output, keep_part=True))
-        links_file = links_path and stack.enter_context(open_output(links_path, keep_part=True))
-        is_hidden = not is_watched(quiet=quiet) or is_terminal(source) or text_file.isatty()
-        total = None if is_hidden else count_lines(source)
+        text_file = stack.enter_context(streams.open_output(output, keep_part=True))
+        links_file = links_path and stack.enter_context(streams.open_output(links_path, keep_part=True))
+        is_hidden = not is_watched(quiet=quiet) or streams.is_terminal(source) or text_file.isatty()
+        total = None if is_hidden else streams.count_lines(source)
         translations = with_progress(translator.stream(texts), "translating", total=total, quiet=is_hidden)
         text_file.writelines(writer.header())
         cut = 0
@@ -180,7 +159,7 @@ def _warn_of_cut(lines: int) -> None:
 def _check_files(source: Path, output: Path, links: Path | None, lexicon: Path | None) -> None:
     """Raise UsageError if an output is an input, or both outputs go to the same place."""
     for path in (output, links):
-        check_not_input(path, (source, lexicon))
+        streams.check_not_input(path, (source, lexicon))
     if links == output:
         raise UsageError(
             "Translations and --alignments cannot go to the same place: name another file for one of them."

@@ -35,8 +35,8 @@ _SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 32_000)
 """Vocabulary sizes to suggest."""
 _PRESETS = (("medium", 60_000, 256), ("small", 0, 128))
 """Recipes whose widths to suggest, largest first: the number of pairs from which each is suitable, and the width of its embeddings."""
-_NOTABLE_OVERLAP = 0.01
-"""The share of common source sides from which on a held-out text is worth a warning."""
+_NOTABLE_SHARE = 0.01
+"""The share from which on source sides of a held-out text that were trained on, and characters that subwords lack, are worth a warning."""
 _NOTABLE_REPETITION = 0.02
 """The share of repeated pairs from which on it is worth a warning."""
 _COMPARED = 2000
@@ -45,8 +45,6 @@ _FEWEST = 20
 """Lines from which on a share is worth comparing."""
 _NOTABLE_DIFFERENCE = 0.3
 """The difference of two shares from which on it is worth a warning."""
-_NOTABLE_LACK = 0.01
-"""The share of characters that subwords lack from which on it is worth a warning."""
 _SPACED = re.compile(r"(?<!\S)[.,،۔।](?!\S)")
 _ATTACHED = re.compile(r"(?<=\w)[.,،۔।](?!\S)")
 _WIDTH = 60
@@ -147,7 +145,7 @@ def subword_warnings(recipe: Recipe, train: ParallelCorpus, subwords: tuple[Subw
         ]
         changed = [pair for pair in zip(lines, texts, strict=True) if pair[0] != pair[1]]
         faults = []
-        if lacking.total() > _NOTABLE_LACK * characters.total():
+        if lacking.total() > _NOTABLE_SHARE * characters.total():
             examples = ", ".join(letter for letter, _ in lacking.most_common(5))
             faults.append(f"lack {lacking.total() / characters.total():.0%} of its characters ({examples})")
         if changed:
@@ -175,7 +173,7 @@ def overlap_warning(data: DataConfig, text: TrainingText) -> str | None:
         sources = corpus.untagged.source
         trained = train.among(sources)
         common = [row for row, source in enumerate(sources) if source in trained]
-        if common and len(common) >= _NOTABLE_OVERLAP * len(corpus):
+        if common and len(common) >= _NOTABLE_SHARE * len(corpus):
             example = _example(common[0], sources[common[0]])
             findings.append(f"{len(common):,} of the {len(corpus):,} source lines of {name} (such as {example})")
     if not findings:
@@ -265,7 +263,8 @@ def convention_warnings(text: TrainingText) -> Iterator[str]:
         train, valid = text.train.directions[languages].untagged, valid.untagged
         sides = zip(languages, (train.source, train.target), (valid.source, valid.target), strict=True)
         for (language, trained, held_out), convention in product(sides, _CONVENTIONS):
-            answers = [_answers(column, convention) for column in (trained, held_out)]
+            followed = [map(convention.is_followed, _sample(column)) for column in (trained, held_out)]
+            answers = [[answer for answer in of_text if answer is not None] for of_text in followed]
             if min(map(len, answers)) < _FEWEST:
                 continue
             of_train, of_valid = map(fmean, answers)
@@ -274,11 +273,6 @@ def convention_warnings(text: TrainingText) -> Iterator[str]:
                     f"Warning: of the lines in {language}, {of_train:.0%} in {train.name}, but {of_valid:.0%} in {valid.name} "
                     f"{convention.description}. {convention.advice}"
                 )
-
-
-def _answers(lines: Column, convention: Convention) -> list[bool]:
-    """Whether each of a sample of lines follows a convention, without lines that could not."""
-    return [answer for answer in map(convention.is_followed, _sample(lines)) if answer is not None]
 
 
 def _sample(lines: Column) -> list[str]:

@@ -66,14 +66,13 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
     if LENGTH_PENALTY in keys:
         penalty, outcomes = climb(LENGTH_PENALTIES, measure_beam, start=1.0)
         tried = "; ".join(f"{value:g}: {_words(outcome, metric)}" for value, outcome in sorted(outcomes.items()))
-        reason = (
-            f"Search: length penalty {penalty:g}, the best on the validation text of those that translate at most "
-            f"{MAX_RELATIVE_LENGTH:g} times as long as the references ({tried})."
+        why = (
+            "the best on the validation text of those that translate at most"
             if outcomes[penalty].length <= MAX_RELATIVE_LENGTH
-            else f"Search: length penalty {penalty:g}, the shortest translations of the validation text, although all are more than "
-            f"{MAX_RELATIVE_LENGTH:g} times as long as the references ({tried})."
+            else "the shortest translations of the validation text, although all are more than"
         )
-        choices.append(Choice({LENGTH_PENALTY: penalty}, reason))
+        reason = f"{why} {MAX_RELATIVE_LENGTH:g} times as long as the references ({tried})."
+        choices.append(Choice({LENGTH_PENALTY: penalty}, f"Search: length penalty {penalty:g}, {reason}"))
     if MBR_SAMPLES in keys:
         beam = outcomes.get(penalty) or measure_beam(penalty)
         beta, drawn = climb(BETAS, measure_samples, start=2.0)

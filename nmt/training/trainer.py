@@ -256,9 +256,11 @@ class Trainer:
 
     def _update(self, group: PreparedGroup) -> None:
         """Make an update, or skip it if it is bad, and log it if that is due."""
-        progress = self.progress
+        progress, settings = self.progress, self.settings
+        epochs = progress.epoch + progress.group / self.epoch.updates
+        fraction = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
         try:
-            stats = self.train_step.update(group, self._clock())
+            stats = self.train_step.update(group, Clock(progress.update, epochs, fraction, progress.plateaus))
             self._read_losses()
             self.pending = stats
         except BadUpdate as reason:
@@ -268,7 +270,7 @@ class Trainer:
         progress.group += 1
         if self.run.device.type != "cuda":
             self._read_losses()
-        is_due = progress.update % self.settings.log_every == 0
+        is_due = progress.update % settings.log_every == 0
         if is_due and self.meter.stats.tokens:  # none if all updates were skipped
             self._log_updates()
 
@@ -283,12 +285,6 @@ class Trainer:
         self._choose_search()
         if self.settings.pretrained is not None and self.best.checkpoints[:1] == [(self.best.rank, 0)]:
             self.log.show("No later model was better: the model is still the start (update 0).")
-
-    def _clock(self) -> Clock:
-        progress, settings = self.progress, self.settings
-        epochs = progress.epoch + progress.group / self.epoch.updates
-        fraction = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
-        return Clock(progress.update, epochs, fraction, progress.plateaus)
 
     def _read_losses(self) -> None:
         """Count the last update, if its losses have not been read yet, and wait for a GPU that computes them."""
@@ -437,13 +433,9 @@ class Trainer:
 
     def state_dict(self) -> State:
         """The state of this training: the records of its parts."""
-        progress = {
-            **self.progress.state_dict(),
-            **self.meter.state_dict(),
-            **self.best.state_dict(),
-            **self.log.state_dict(),
-            **self.symptoms.state_dict(),
-        }
+        progress: dict[str, Any] = {}
+        for record in (self.progress, self.meter, self.best, self.log, self.symptoms):
+            progress |= record.state_dict()
         return State(progress, self.run.text.fingerprints, **self.train_step.state_dict())
 
     def load_state_dict(self, state: State) -> None:

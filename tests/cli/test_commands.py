@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from nmt.text.subwords import Subwords
 from nmt.training.folder import LOCK
 from tests.bundle.test_folder import FILES, small_recipe
 from tests.cli.word_by_word import write_recipe
-from tests.commands import ROOT, Finished, Running, bad, good, nmt
+from tests.commands import ROOT, Finished, bad, good, nmt
 
 # --- train ------------------------------------------------------------------------------------------------------
 
@@ -55,29 +53,6 @@ def test_the_effective_recipe_is_printed_and_reads_back(corpus: Path, tmp_path: 
     assert yaml.safe_load(dumped)["model"]["dropout"]["embedding"] == 0.25
     (tmp_path / "dumped.yaml").write_text(dumped)
     assert good(nmt("train", tmp_path / "dumped.yaml", "--dump-recipe")) == dumped
-
-
-def started(corpus: Path, run: Path) -> Running:
-    """A training that has begun to write its log."""
-    process = Running("train", write_recipe(corpus), "--out", run, "--set", "training.log_every=1", "--threads", "1")
-    until = time.monotonic() + 60
-    while not (run / "metrics.jsonl").exists() and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.01)
-    return process
-
-
-def test_ctrl_c_saves_and_resume_goes_on(corpus: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    process = started(corpus, run)
-    os.kill(process.pid, signal.SIGINT)
-    stopped = process.finish()
-    assert stopped.returncode == 128 + signal.SIGINT
-    last = stopped.stderr.decode().splitlines()[-1]
-    assert last == "nmt: Stopped. The state is saved; go on with --resume."
-    again = ["--resume", "-q", "--set", "training.epochs=1"]
-    ended = nmt("train", run / "recipe.yaml", "--out", run, *again)
-    assert good(ended).strip() == str(run)
-    assert ended.stderr == b""
 
 
 # --- evaluate, score, average, info -----------------------------------------------------------------------
@@ -134,15 +109,6 @@ def test_a_model_is_scored_with_the_tokenizer_of_its_recipe(model: Path, corpus:
     arguments = [tmp_path / "model", "--split", f"{corpus}/valid", "--beam-size", "1", "--bootstrap", "0"]
     assert "tok:char" in good(nmt("evaluate", *arguments)).splitlines()[0]
     assert "tok:intl" in good(nmt("evaluate", *arguments, "--tokenize", "intl")).splitlines()[0]
-
-
-def test_known_translations_are_scored_line_by_line(model: Path, corpus: Path) -> None:
-    ended = nmt("score", model, "-s", corpus / "valid.en", "-t", corpus / "valid.de")
-    scores = [float(line) for line in good(ended).splitlines()]
-    assert len(scores) == 40
-    assert max(scores) <= 0
-    assert b"40 lines" in ended.stderr
-    assert b"perplexity" in ended.stderr
 
 
 def test_several_models_are_scored_as_an_ensemble(model: Path, corpus: Path, tmp_path: Path) -> None:

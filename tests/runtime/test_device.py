@@ -10,11 +10,7 @@ import torch
 from nmt.errors import UsageError
 from nmt.runtime import device
 from nmt.runtime.cores import usable_cores
-from nmt.runtime.device import (
-    check_precision,
-    choose_device,
-    choose_precision,
-)
+from nmt.runtime.device import check_precision, choose_device, choose_precision
 
 CPU = torch.device("cpu")
 

@@ -13,15 +13,7 @@ from tests.robustness import tiny
 from tests.sharing.conftest import Hub, Repository
 
 NAME = "ann/mine"
-PUSHED = [
-    "README.md",
-    "data.json",
-    "metrics.jsonl",
-    "recipe.yaml",
-    "source.model",
-    "target.model",
-    "weights.safetensors",
-]
+PUSHED = "README.md data.json metrics.jsonl recipe.yaml source.model target.model weights.safetensors".split()
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

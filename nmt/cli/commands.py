@@ -10,7 +10,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nmt.errors import DataError, NmtError
-from nmt.runtime.files import discard
 from nmt.training.stopping import ending_signals, handling
 
 BROKEN_PIPE = 128 + 13
@@ -66,7 +65,8 @@ class Commands(TyperGroup):
                 sys.stdout.flush()
         except OSError as error:
             if sys.stdout is not None:
-                discard(sys.stdout.fileno())  # so that buffered output does not fail again at exit
+                nowhere = os.open(os.devnull, os.O_WRONLY)  # so that buffered output does not fail again at exit
+                os.dup2(nowhere, sys.stdout.fileno())
             if isinstance(error, BrokenPipeError):
                 raise typer.Exit(BROKEN_PIPE) from None
             what = f"use {error.filename}" if error.filename else "write to standard output"

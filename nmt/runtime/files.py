@@ -112,13 +112,6 @@ def remove_unfinished(folder: Path) -> None:
                 path.unlink()
 
 
-def discard(descriptor: int) -> None:
-    """Have whatever is written to an open file from now on go nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
-
-
 def sync(path: Path) -> None:
     """Flush a file, or a folder's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)

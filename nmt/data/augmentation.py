@@ -187,6 +187,5 @@ def _extended(
     together = EncodedPairs(*collect_lists(chain([(pairs.source, pairs.target)], blocks), 2, dtype))
     ends = len(pairs) + np.cumsum(counts)
     rows = [np.arange(end - count, end, dtype=np.int32) for end, count in zip(ends, counts, strict=True)]
-    return together, [
-        part._replace(rows=np.concatenate((part.rows, added))) for part, added in zip(parts, rows, strict=True)
-    ]
+    shown = [np.concatenate((part.rows, added)) for part, added in zip(parts, rows, strict=True)]
+    return together, list(map(Part, shown, (part.tag for part in parts)))

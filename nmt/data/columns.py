@@ -23,9 +23,8 @@ class Column(Sequence[str]):
         """The texts of several columns, one after the other, not copied."""
         import pyarrow as pa
 
-        return cls(
-            pa.chunked_array([chunk for column in columns for chunk in column._chunks.chunks], pa.large_string())
-        )
+        chunks = [chunk for column in columns for chunk in column._chunks.chunks]
+        return cls(pa.chunked_array(chunks, pa.large_string()))
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -92,6 +91,5 @@ def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:
         starts, values = map(pa.py_buffer, (lists.starts, lists.values))
         return Column(pa.chunked_array([pa.LargeStringArray.from_buffers(len(lists), starts, values)]))
 
-    return [
-        column(lists) for lists in collect_lists((list(map(as_bytes, batch)) for batch in batches), sides, np.uint8)
-    ]
+    blocks = (list(map(as_bytes, batch)) for batch in batches)
+    return list(map(column, collect_lists(blocks, sides, np.uint8)))

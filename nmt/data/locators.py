@@ -115,10 +115,8 @@ def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCor
     """Load all pairs of a locator without rows."""
     languages = source, target
     if source == target and "{" not in locator:
-        raise DataError(
-            f"{locator} would give both sides the same text, since source and target are both {source}: "
-            "set two languages, or name two files as in dir/train.{first,second}."
-        )
+        problem = f"{locator} is the text of both sides, since source and target are both {source}"
+        raise DataError(f"{problem}: set two languages, or name two files as in dir/train.{{first,second}}.")
     if locator.startswith("sample:"):
         if {source, target} != {"en", "de"}:
             raise DataError(f"The sample is in en and de, not in {source} and {target}.")
@@ -169,10 +167,8 @@ def _find_files(locator: str, source: str, target: str, *, fetch: bool) -> tuple
     if not is_name:
         raise DataError(f"{problem}.")
     if Path(locator).is_file():
-        raise DataError(
-            f"{problem}: {locator} is one file; name two as in dir/train.{{{source},{target}}}, or one that holds both sides "
-            f"({' '.join(PAIR_FILES)})."
-        )
+        two = f"name two as in dir/train.{{{source},{target}}}, or one with both sides, such as .tsv"
+        raise DataError(f"{problem}: {locator} is one file; {two}.")
     if (folder := expand_home(locator)).is_dir():
         raise DataError(f"{locator} is a folder: name its text, as {_pattern_in(folder, source, target)}.")
     raise DataError(f"{problem}, and no such name in the catalogue{catalogue.nearest(locator)}")

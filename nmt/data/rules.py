@@ -107,9 +107,8 @@ class MinLanguage:
         known = identifier().labels
         for code in (source, target):
             if code not in known:
-                raise UsageError(
-                    f"The filter 'language' does not know the language '{code}', only {', '.join(sorted(known))}: leave it out."
-                )
+                names = ", ".join(sorted(known))
+                raise UsageError(f"The filter 'language' does not know '{code}', only {names}: leave it out.")
         return cls(probability, (source, target))
 
     def removes(self, source: str, target: str) -> bool:
@@ -174,7 +173,5 @@ def identifier() -> Any:
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError:
-        raise UsageError(
-            "The filter 'language' needs the package py3langid: pip install \"attentional-nmt[langid]\"."
-        ) from None
+        raise UsageError("The filter 'language' needs py3langid: pip install \"attentional-nmt[langid]\".") from None
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

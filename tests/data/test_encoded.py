@@ -159,11 +159,6 @@ def test_without_a_writable_cache(tmp_path: Path, subwords: Subwords, caplog: py
     assert _rows(encoded)[2] == (subwords.encode(PAIRS[5][0]), subwords.encode(PAIRS[5][1]))
 
 
-def many(count: int = 100) -> list[tuple[str, str]]:
-    """Pairs, some empty and some of them twice."""
-    return [("a house " * (row % 7), f"ein Haus {row % 60}") for row in range(count)]
-
-
 def _count(counts: list[int], batches: Iterable[IdTable]) -> Iterator[IdTable]:
     for batch in batches:
         counts.append(batch.total)
@@ -172,7 +167,8 @@ def _count(counts: list[int], batches: Iterable[IdTable]) -> Iterator[IdTable]:
 
 @pytest.mark.usefixtures("small")
 def test_several_processes(tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus, contents, encoders = _corpus(tmp_path, many()), [], tmp_path / "encoders"
+    pairs = [("a house " * (row % 7), f"ein Haus {row % 60}") for row in range(100)]  # some empty, some twice
+    corpus, contents, encoders = _corpus(tmp_path, pairs), [], tmp_path / "encoders"
     encode_batch = Subwords.encode_batch
     encoders.mkdir()
 

@@ -107,13 +107,13 @@ def test_languages_are_identified() -> None:
     assert not rule.removes(english, german)
     for source, target in ((german, english), (english, english), (german, german)):
         assert rule.removes(source, target)
-    with pytest.raises(UsageError, match=r"'language' does not know the language 'tlh', only ace, .*: leave it out"):
+    with pytest.raises(UsageError, match=r"'language' does not know 'tlh', only ace, .*: leave it out"):
         text_rules(FiltersConfig(language=0.5), ("tlh", "de"))
 
 
 def test_without_its_package_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     module.identifier.cache_clear()
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    problem = r"^The filter 'language' needs the package py3langid: pip install \"attentional-nmt\[langid\]\"\.$"
+    problem = r"^The filter 'language' needs py3langid: pip install \"attentional-nmt\[langid\]\"\.$"
     with pytest.raises(UsageError, match=problem):
         text_rules(FiltersConfig(language=0.5), ("en", "de"))

@@ -57,13 +57,8 @@ def mean_weights(forward: ArrayLike, backward: ArrayLike, kind: Mean = "mean") -
 
     Returns:
         [T S].
-
-    Raises:
-        ValueError: shapes that are not each other's transpose.
     """
     towards, back = np.asarray(forward, dtype=np.float64), np.asarray(backward, dtype=np.float64).T
-    if towards.shape != back.shape:
-        raise ValueError(f"backward must be [S T] for forward [T S] = {towards.shape}, but is {back.shape[::-1]}.")
     joined: Matrix = (towards + back) / 2 if kind == "mean" else np.sqrt(towards * back)
     return joined
 

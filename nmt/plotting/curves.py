@@ -58,7 +58,7 @@ def read_curves(path: Path) -> Curves:
     )
 
 
-def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -> None:
+def plot_learning_curve(metrics_path: Path, output: Path) -> None:
     """Draw perplexity (training and validation, log scale), BLEU and chrF by update, with the best validation marked.
 
     There are panels only for what was measured.
@@ -66,18 +66,17 @@ def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -
     Args:
         metrics_path: `metrics.jsonl` of a run.
         output: .png, .pdf or .svg; the suffix chooses the format.
-        dpi: dots per inch of a PNG.
 
     Raises:
         DataError: the metrics cannot be read or are empty, or the picture cannot be written.
-        UsageError: the suffix is unknown, or the resolution out of range.
+        UsageError: the suffix is unknown.
     """
     file_format(output)
     curves = read_curves(metrics_path)
     if not (curves.train or curves.valid or curves.scores):
         raise DataError(f"{metrics_path} holds no training or validation figures yet: there is nothing to draw.")
     with house_style([BASE]):
-        save([_draw(curves)], output, dpi=dpi)
+        save([_draw(curves)], output, dpi=150)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from math import ceil, sqrt
@@ -28,7 +27,7 @@ from nmt.alignment.links import GoldLinks, check_within
 from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
 from nmt.plotting.fonts import add_font, choose_families, is_right_to_left, label, text_width
-from nmt.plotting.style import FAINT, INK, ORANGE, Drawing, file_format, house_style, render, save
+from nmt.plotting.style import FAINT, INK, ORANGE, Drawing, file_format, house_style, render
 from nmt.runtime.arguments import as_path, described
 from nmt.runtime.wording import counted
 
@@ -156,8 +155,10 @@ def plot_alignment(
     ]
     output = None if path is None else as_path(path, "The picture")
     font_file = None if font is None else as_path(font, "The font")
-    with _figures([page], style, font_file, weights) as figures:
-        return render(figures, "png", dpi=dpi) if output is None else save(figures, output, dpi=dpi)
+    picture = _render([page], "png" if output is None else file_format(output), style, font_file, weights, dpi)
+    if output is not None:
+        picture.save(output)
+    return picture
 
 
 def plot_heatmaps(
@@ -182,15 +183,13 @@ def plot_heatmaps(
     kind = file_format(path)
     if len(pages) > 1 and kind != "pdf":
         raise UsageError(f"A .{kind} has one page, but there are {len(pages)}: write a .pdf.")
-    with _figures(pages, style, font, weights) as figures:
-        save(figures, path, dpi=150)
+    _render(pages, kind, style, font, weights, 150).save(path)
 
 
-@contextmanager
-def _figures(
-    pages: Sequence[Sequence[Heatmap]], style: Style, font: Path | None, weights: str
-) -> Iterator[Iterator[Figure]]:
-    """The figures of the pages, drawn one by one, within `house_style`. Raises UsageError, or DataError without panels."""
+def _render(
+    pages: Sequence[Sequence[Heatmap]], kind: str, style: Style, font: Path | None, weights: str, dpi: float
+) -> Drawing:
+    """Draw the pages one by one. Raises UsageError, or DataError without panels."""
     if style not in _LOOKS:
         raise UsageError(f"There is no style '{style}' of heatmap; choose color or gray.")
     if not pages or not all(pages):
@@ -199,7 +198,7 @@ def _figures(
     texts = [*words, *(heatmap.title for heatmap in chain(*pages))]
     families = choose_families(texts, first=[add_font(font)] if font else [])
     with house_style(families):
-        yield (_draw(page, _LOOKS[style], families, weights) for page in pages)
+        return render((_draw(page, _LOOKS[style], families, weights) for page in pages), kind, dpi=dpi)
 
 
 # --- drawing ----------------------------------------------------------------------------------------------------
@@ -222,8 +221,11 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
         axes = figure.add_axes((0, -cell * targets, cell * columns, cell * targets))
         _draw_matrix(axes, heatmap, look, cell, numbers=has_bar and longest <= ANNOTATED_UP_TO, strikes=strikes)
         _write_words(axes, heatmap.alignment, cell, size, slanted=widest > cell - _LABEL_PAD)
-        if heatmap.title:
-            _draw_title(axes, heatmap.title, families)
+        if heatmap.title:  # above all words, from the left of the target words on, in lines about as long as the matrix
+            left, right = _extent(axes).intervalx
+            letter = text_width(heatmap.title, _TITLE_SIZE, families) / 72 / len(heatmap.title)
+            lines = "\n".join(textwrap.wrap(heatmap.title, max(30, int((right - left) / letter))))
+            axes.set_title(lines, loc="left", x=left / (cell * columns), fontsize=_TITLE_SIZE, pad=8)
         panels.append(axes)
     right, top, bottom = _arrange(panels)
     if has_bar:
@@ -243,15 +245,6 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
             ncols=max(int(right / 1.9), 1), frameon=False, fontsize=9, handlelength=1.6, handleheight=1.6,
         )  # fmt: skip
     return figure
-
-
-def _draw_title(axes: Axes, title: str, families: Sequence[str]) -> None:
-    """Write a title above all words, from the left of the target words on, in lines about as long as the matrix."""
-    left, right = _extent(axes).intervalx
-    letter = text_width(title, _TITLE_SIZE, families) / 72 / len(title)
-    lines = textwrap.wrap(title, max(30, int((right - left) / letter)))
-    start = left / axes.get_position().width
-    axes.set_title("\n".join(lines), loc="left", x=start, fontsize=_TITLE_SIZE, pad=8)
 
 
 def _extent(axes: Axes) -> Bbox:

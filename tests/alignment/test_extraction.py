@@ -34,15 +34,6 @@ def test_links_are_mutual_where_both_words_choose_each_other() -> None:
     assert Extraction("mutual", 0.75).pair(one).links == {(0, 0)}
 
 
-def test_the_mean_of_mutual_weights_is_read_off_as_it_is() -> None:
-    forward = alignment([[0.8, 0.2], [0.8, 0.2]], "a b", "d e")
-    backward = alignment([[0.5, 0.5], [0.5, 0.5]], "d e", "a b")
-    result = Extraction("mutual", joining="geometric").pair(forward, backward)
-    column = np.sqrt(np.sqrt([0.8 * 0.5, 0.2 * 0.5]) * 0.5)  # of sqrt(.8 .5) and sqrt(.5 .5), the mean
-    np.testing.assert_allclose(result.alignment.weights, [column, column], atol=1e-12)
-    assert result.links == {(0, 0), (0, 1)}
-
-
 @pytest.mark.parametrize("joining", ["mean", "geometric"])
 def test_a_word_aligner_has_its_share_in_the_mean(joining: Mean) -> None:
     forward = alignment([[0.8, 0.2], [0.8, 0.2]], "a b", "d e")

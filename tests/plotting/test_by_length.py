@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.plotting import by_length
 from nmt.plotting.by_length import ScoreLine, plot_by_length
 
@@ -33,8 +33,6 @@ def test_pictures_have_room_for_the_names(tmp_path: Path, count: int) -> None:
 def test_there_must_be_something_to_draw(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="nothing to draw"):
         plot_by_length([], ["7"], [40], tmp_path / "a.png")
-    with pytest.raises(UsageError, match="Cannot tell the picture format"):
-        plot_by_length(lines(1), ["1", "2", "3"], [1, 1, 1], tmp_path / "a.txt")
 
 
 def test_of_many_lines_five_have_colors_and_names_the_best_of_their_groups(figures: list[Figure]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.plotting.curves import Curves, plot_learning_curve, read_curves
 
 
@@ -120,12 +120,6 @@ def test_every_score_has_a_panel_that_names_its_tokenizer(tmp_path: Path) -> Non
     assert "best 30.00 at update 200" in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
-def test_nothing_to_draw_and_nowhere_to_draw_it(tmp_path: Path) -> None:
+def test_there_must_be_something_to_draw(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="nothing to draw"):
         plot_learning_curve(write(tmp_path / "m", []), tmp_path / "a.png")
-    with pytest.raises(DataError, match="No such file"):
-        plot_learning_curve(tmp_path / "none", tmp_path / "a.png")
-    with pytest.raises(UsageError, match=r"a\.gif"):
-        plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "a.gif")
-    with pytest.raises(DataError, match="Cannot write"):
-        plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "m" / "a.png")

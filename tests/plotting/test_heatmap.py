@@ -1,10 +1,9 @@
 """Heatmaps, judged by the files they leave: pixels of PNG, text of SVG, bytes of all three formats."""
 
 import re
-from collections.abc import Callable
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
@@ -177,9 +176,15 @@ def test_nothing_is_cut_off_at_the_edge(tmp_path: Path, source: tuple[str, ...],
     assert (picture == 255).all(), "the frame is white"
 
 
-def test_panels_do_not_touch_each_other_or_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that the test draws, in place of pictures."""
     figures: list[Figure] = []
     monkeypatch.setattr(heatmap, "render", lambda drawn, kind, dpi: figures.extend(drawn))
+    return figures
+
+
+def test_panels_do_not_touch_each_other_or_the_bar(figures: list[Figure]) -> None:
     wide, long = random_alignment(SOURCE * 2), random_alignment((COMPOUND, "b"), (COMPOUND, "y"))
     title = "a title that is a good deal longer than its matrix"
     plot_alignment([wide, long, long, wide], title=["", title, title, ""])
@@ -191,9 +196,7 @@ def test_panels_do_not_touch_each_other_or_the_bar(monkeypatch: pytest.MonkeyPat
     assert not any(heatmap._extent(bar).overlaps(heatmap._extent(panel)) for panel in panels[2:])
 
 
-def test_short_sentences_stay_large_beside_a_long_one_and_fill_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    figures: list[Figure] = []
-    monkeypatch.setattr(heatmap, "render", lambda drawn, kind, dpi: figures.extend(drawn))
+def test_short_sentences_stay_large_beside_a_long_one_and_fill_rows(figures: list[Figure]) -> None:
     short = random_alignment()
     plot_alignment([random_alignment(SOURCE * 12, TARGET * 8), *[short] * 6])
     plot_alignment(short)
@@ -220,70 +223,52 @@ def test_the_same_input_gives_the_same_bytes_whatever_the_users_settings(tmp_pat
     assert b"dc:date" not in first
 
 
-PAGE = [Heatmap(random_alignment())]
-
-
 @pytest.mark.parametrize(
-    ("draw", "error", "complaint"),
+    ("name", "options", "error", "complaint"),
     [
-        (lambda path: plot_alignment(Alignment(np.zeros((0, 2)), ("a", "b"), ()), path), DataError, "nothing to draw"),
-        (lambda path: plot_alignment([], path), DataError, "nothing to draw"),
-        (
-            lambda path: plot_alignment(PAGE[0].alignment, path, gold={(5, 1)}),
-            DataError,
-            r"5-1 lies beyond .* 5 source",
-        ),
-        (lambda _path: plot_alignment(PAGE[0].alignment, f"{__file__}/a.png"), DataError, "Cannot write"),
-        (lambda path: plot_alignment(PAGE[0].alignment, path, dpi=100000), UsageError, "100000"),
-        (lambda path: plot_alignment(PAGE[0].alignment, path, style=cast(Any, "sepia")), UsageError, "'sepia'"),
-        (lambda path: plot_alignment(PAGE[0].alignment, path.with_suffix(".jpg")), UsageError, r"\.png, \.pdf, \.svg"),
-        (lambda path: plot_alignment(PAGE[0].alignment, path, title=["1", "2"]), ValueError, "2 titles"),
-        (
-            lambda path: plot_alignment(PAGE[0].alignment, path, font=__file__),
-            DataError,
-            r"test_heatmap\.py is not a font",
-        ),
-        (
-            lambda path: plot_alignment(PAGE[0].alignment, path, font="no.otf"),
-            DataError,
-            r"Cannot read the font no\.otf",
-        ),
-        (lambda path: plot_heatmaps([PAGE, PAGE], path), UsageError, r"has one page, but there are 2: write a \.pdf"),
-        (lambda path: plot_heatmaps([PAGE, []], path.with_suffix(".pdf")), DataError, "nothing to draw"),
+        ("a.png", {"gold": {(5, 1)}}, DataError, r"5-1 lies beyond .* 5 source"),
+        (f"{__file__}/a.png", {}, DataError, "Cannot write"),
+        ("a.png", {"dpi": 100000}, UsageError, "100000"),
+        ("a.png", {"style": "sepia"}, UsageError, "'sepia'"),
+        ("a.jpg", {}, UsageError, r"\.png, \.pdf, \.svg"),
+        ("a.png", {"title": ["1", "2"]}, ValueError, "2 titles"),
+        ("a.png", {"font": __file__}, DataError, r"test_heatmap\.py is not a font"),
+        ("a.png", {"font": "no.otf"}, DataError, r"Cannot read the font no\.otf"),
     ],
 )
 def test_impossible_requests_are_one_message(
-    tmp_path: Path, draw: Callable[[Path], object], error: type[Exception], complaint: str
+    tmp_path: Path, name: str, options: dict[str, Any], error: type[Exception], complaint: str
 ) -> None:
     with pytest.raises(error, match=complaint):
-        draw(tmp_path / "a.png")
+        plot_alignment(random_alignment(), tmp_path / name, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_pages_that_are_empty_or_too_many_for_a_format_are_refused(tmp_path: Path) -> None:
+    page = [Heatmap(random_alignment())]
+    with pytest.raises(UsageError, match=r"has one page, but there are 2: write a \.pdf"):
+        plot_heatmaps([page, page], tmp_path / "a.png")
+    with pytest.raises(DataError, match="nothing to draw"):
+        plot_heatmaps([page, []], tmp_path / "a.pdf")
+    with pytest.raises(DataError, match="nothing to draw"):
+        Heatmap(Alignment(np.zeros((0, 2)), ("a", "b"), ()))
     assert not list(tmp_path.iterdir())
 
 
 # --- fonts ------------------------------------------------------------------------------------------------------
 
 
-def face(name: str) -> Path:
-    """A font file that comes with matplotlib."""
-    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name
-
-
 def letters(name: str) -> set[str]:
-    """The letters that such a file has."""
-    return {chr(code) for code in get_font(str(face(f"{name}.ttf"))).get_charmap() if chr(code).isalpha()}
+    """The letters of a font that comes with matplotlib."""
+    face = get_font(f"{matplotlib.get_data_path()}/fonts/ttf/{name}.ttf")
+    return {chr(code) for code in face.get_charmap() if chr(code).isalpha()}
 
 
-@pytest.fixture
-def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no fonts but those that come with matplotlib."""
-    ours = [font for font in fontManager.ttflist if "mpl-data" in str(font.fname)]
-    monkeypatch.setattr(fontManager, "ttflist", ours)
-
-
-@pytest.mark.usefixtures("only_ours")
 def test_a_font_that_has_missing_characters_is_found_and_those_of_none_are_named_once(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of the fonts that come with matplotlib."""
+    monkeypatch.setattr(fontManager, "ttflist", [font for font in fontManager.ttflist if "mpl-data" in str(font.fname)])
     character = min(letters("STIXGeneral") - letters("DejaVuSans") - letters("DejaVuSansMono") - letters("DejaVuSerif"))
     assert fonts.choose_families(["abc", "читает", "كتاب", "ξένος", "Größe"]) == [fonts.BASE]
     assert fonts.choose_families([f"a{character}"]) == [fonts.BASE, "STIXGeneral"]

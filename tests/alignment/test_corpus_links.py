@@ -49,26 +49,17 @@ def make_subwords(kind: Any = "char", size: int = 40) -> Subwords:
 
 
 def test_a_file_of_links_has_those_of_the_pairs_that_are_kept_back_too(folder: Path) -> None:
+    """A compressed file is found by its plain name, and sure and possible links count alike."""
     for name in ("text.en", "text.de", "text.align"):
         (folder / name).write_text((folder / name).read_text() * 5)
+    (folder / "text.align.gz").write_bytes(gzip.compress((folder / "text.align").read_bytes()))
+    (folder / "text.align").unlink()
     whole, rest = corpus_of(folder), load_corpus(f"{folder}/text[rest]", source="en", target="de")
     assert len(rest) == len(whole) - len(whole) // 10
     links = load_links(f"{folder}/text.align", rest, source="en").of_rows(range(len(rest)))
     of_pair = dict(zip(whole, LINKS * 5, strict=True))
     expected = [sorted(parse_pharaoh(of_pair[pair], "").possible) for pair in rest]
     assert [[tuple(link) for link in row.tolist()] for row in links] == expected
-
-
-@pytest.mark.parametrize("name", ["text.align", "text.align.gz"])
-def test_links_are_read_line_by_line_sure_and_possible_alike(folder: Path, name: str) -> None:
-    """Also from a compressed file, which is found by its plain name too."""
-    if name.endswith(".gz"):
-        (folder / name).write_bytes(gzip.compress((folder / "text.align").read_bytes()))
-        (folder / "text.align").unlink()
-    expected = [[[0, 0], [1, 1], [2, 2]], [], [[1, 1]], [[0, 0], [0, 1], [1, 1], [2, 2], [3, 3], [4, 4]]]
-    for path in ("text.align", name):
-        links = load_links(f"{folder}/{path}", corpus_of(folder), source="en")
-        assert [row.tolist() for row in links.of_rows(range(4))] == expected
 
 
 @pytest.mark.parametrize(

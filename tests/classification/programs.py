@@ -1,7 +1,5 @@
-"""The programs of `recipes/classification`, run as a user runs them."""
+"""The programs of `recipes/classification`."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,19 +7,6 @@ from pathlib import Path
 
 import command_line
 import pytest
-
-from tests.commands import ROOT
-
-FOLDER = ROOT / "recipes" / "classification"
-
-
-def run(program: str, *arguments: object, status: int = 0) -> tuple[str, str]:
-    """Run a program; its standard output and error. It must end with this status."""
-    command = [sys.executable, str(FOLDER / program), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert ended.returncode == status, ended.stderr
-    return ended.stdout, ended.stderr
 
 
 @dataclass

@@ -1,6 +1,8 @@
 """The experiment with colors and animals: its texts, a short run of it, and all of it in the slow suite."""
 
 import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,7 +10,8 @@ import colors_animals as experiment
 import pytest
 from reading import ATTENTIONS
 
-from tests.classification.programs import Inside, cells, is_png, run
+from tests.classification.programs import Inside, cells, is_png
+from tests.commands import ROOT
 
 
 def test_the_texts_are_those_of_the_experiment() -> None:
@@ -53,8 +56,9 @@ def test_a_short_run_prints_the_table_and_draws(
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_attention_gets_all_test_texts_right_under_both_objectives_with_five_seeds() -> None:
-    output, _ = run("colors_animals.py")
-    rows = {tuple(row[:3]): (row[3].split(), row[4]) for row in cells(output)}
+    command = [sys.executable, str(ROOT / "recipes/classification/colors_animals.py")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = {tuple(row[:3]): (row[3].split(), row[4]) for row in cells(ended.stdout)}
     assert len(rows) == 2 * len(ATTENTIONS) * 2
     for objective in experiment.OBJECTIVES:
         exact, share = rows[objective, "additive", "masked"]

@@ -258,10 +258,14 @@ def test_pages_that_are_empty_or_too_many_for_a_format_are_refused(tmp_path: Pat
 # --- fonts ------------------------------------------------------------------------------------------------------
 
 
+def face(name: str) -> Path:
+    """A font file that comes with matplotlib."""
+    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name
+
+
 def letters(name: str) -> set[str]:
-    """The letters of a font that comes with matplotlib."""
-    face = get_font(f"{matplotlib.get_data_path()}/fonts/ttf/{name}.ttf")
-    return {chr(code) for code in face.get_charmap() if chr(code).isalpha()}
+    """The letters that such a file has."""
+    return {chr(code) for code in get_font(str(face(f"{name}.ttf"))).get_charmap() if chr(code).isalpha()}
 
 
 def test_a_font_that_has_missing_characters_is_found_and_those_of_none_are_named_once(

@@ -8,7 +8,7 @@ import sys
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
 """Options of `mallopt` in glibc's malloc.h."""
-_KERNELS = 16384
+_KERNELS = 4096
 """How many kernels of matrix products oneDNN caches; its default is 1,024, and real text has several thousand sizes."""
 
 

@@ -41,4 +41,4 @@ def test_training_keeps_fewer_kernels_than_the_rest(trains: bool, monkeypatch: p
         monkeypatch.delenv(cache)
     set_up(trains=trains)
     bound_compiled_products()
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == ("128" if trains else "16384")
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == ("128" if trains else "4096")

@@ -120,13 +120,12 @@ def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # the buffer writes whole blocks to a compressed file, however often it is flushed
         with (
             replacing(path, keep_part=keep_part) as new,
-            _packed(new, path.suffix) as packed,
-            io.BufferedWriter(cast(Any, packed)) as stream,
+            new.open("wb") as raw,
+            _compressed(raw, path.suffix) as stream,
         ):
-            yield cast(BinaryIO, stream)
+            yield stream
     except OSError as error:
         raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None
 
@@ -137,14 +136,28 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
         stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in lines)
 
 
-def _packed(path: Path, suffix: str) -> BinaryIO:
-    """Open a file for writing, compressed by a suffix."""
-    if suffix == ".zst":
-        import pyarrow  # not at the top: only .zst needs it
+@contextmanager
+def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    """A stream that compresses by suffix, buffered so that it writes whole blocks however often it is flushed."""
+    packed: Any
+    match suffix:
+        case ".gz":
+            packed = gzip.GzipFile(
+                filename="", fileobj=raw, mode="wb", mtime=0
+            )  # the same content gives the same bytes
+        case ".bz2":
+            packed = bz2.BZ2File(raw, "wb")
+        case ".xz":
+            packed = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 -- closed below
+        case ".zst":
+            import pyarrow  # not at the top: only .zst needs it
 
-        return cast(BinaryIO, pyarrow.CompressedOutputStream(str(path), "zstd"))
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    return cast(BinaryIO, openers.get(suffix, open)(path, "wb"))
+            packed = pyarrow.CompressedOutputStream(raw, "zstd")
+        case _:
+            yield raw
+            return
+    with packed, io.BufferedWriter(packed) as stream:
+        yield cast(BinaryIO, stream)
 
 
 def count_lines(path: Path) -> int | None:

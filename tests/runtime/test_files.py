@@ -71,6 +71,19 @@ def test_what_takes_long_stays_in_part(tmp_path: Path, caplog: pytest.LogCapture
     assert [written.read_bytes() for written in tmp_path.iterdir()] == [b"whole"]
 
 
+def test_flushed_lines_are_in_the_file(tmp_path: Path) -> None:
+    with open_output(tmp_path / "file", keep_part=True) as stream:
+        stream.write(b"one line\n")
+        stream.flush()
+        assert (tmp_path / "file.part").read_bytes() == b"one line\n"
+
+
+def test_gzip_has_neither_time_nor_name(tmp_path: Path) -> None:
+    with open_output(tmp_path / "file.gz") as stream:
+        stream.write(b"text")
+    assert (tmp_path / "file.gz").read_bytes()[3:8] == bytes(5)
+
+
 @pytest.mark.parametrize("suffix", DECOMPRESS)
 def test_outputs_are_compressed_by_name(tmp_path: Path, suffix: str) -> None:
     path, content = tmp_path / f"text{suffix}", b"the same line\n" * 500

@@ -7,16 +7,15 @@ import gzip
 import io
 import lzma
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from nmt.data.lines import lines_of, open_lines
+from nmt.data.lines import lines_of, open_lines, unequal
 from nmt.errors import DataError, UsageError
 from nmt.runtime.files import replacing
-from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
     from nmt.recipe import Direction
@@ -172,10 +171,10 @@ def count_lines(path: Path) -> int | None:
 
 def count_pairs(source: Path, target: Path) -> int | None:
     """Count the pairs of two files; None if one can be read only once. Raises DataError if they differ in length."""
-    counts = count_lines(source), count_lines(target)
-    if None not in counts and counts[0] != counts[1]:
-        raise _unequal(source, target, counts)
-    return counts[0]
+    lines, translations = count_lines(source), count_lines(target)
+    if lines is not None and translations is not None and lines != translations:
+        raise unequal((source, target), (lines, translations))
+    return lines
 
 
 def read_joined(path: Path) -> Iterator[tuple[str, str]]:
@@ -206,11 +205,4 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
             if None not in pair:
                 yield pair
     if counts[0] != counts[1]:
-        raise _unequal(source, target, counts)
-
-
-def _unequal(source: Path, target: Path, counts: Sequence[int | None]) -> DataError:
-    return DataError(
-        f"{input_name(source)} has {counted(counts[0] or 0, 'line')}, but {input_name(target)} has {counts[1]:,}: "
-        "line n of one must translate line n of the other."
-    )
+        raise unequal((input_name(source), input_name(target)), counts)

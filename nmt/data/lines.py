@@ -11,12 +11,13 @@ import io
 import logging
 import lzma
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
 from nmt.errors import DataError
+from nmt.runtime.wording import counted
 
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
 """The suffixes of compressed files, and none."""
@@ -146,3 +147,11 @@ def _recoded(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def _damaged(name: object, error: Exception) -> DataError:
     return DataError(f"{name} is damaged and cannot be read to its end: {error}.")
+
+
+def unequal(names: Sequence[object], counts: Sequence[int]) -> DataError:
+    """The error of two sides of a text that differ in their number of lines."""
+    (first, second), (lines, other_lines) = names, counts
+    return DataError(
+        f"{first} has {counted(lines, 'line')}, but {second} has {other_lines:,}: line n of one must translate line n of the other."
+    )

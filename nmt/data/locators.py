@@ -15,7 +15,7 @@ from nmt.data.columns import Column, collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.external import read_hub, read_mtdata, sacrebleu_files
 from nmt.data.formats import PAIR_FILES, read_units
-from nmt.data.lines import COMPRESSIONS, FORMATS, any_compression, read_lines
+from nmt.data.lines import COMPRESSIONS, FORMATS, any_compression, read_lines, unequal
 from nmt.data.mixture import mix
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
 from nmt.data.tables import find_columns, in_batches, is_table, read_table, suffix_among
@@ -23,7 +23,6 @@ from nmt.errors import DataError
 from nmt.recipe import HELD_OUT, REST, DataConfig, HeldOutText
 from nmt.runtime.arguments import as_path, refuse_address
 from nmt.runtime.cache import expand_home
-from nmt.runtime.wording import counted
 from nmt.text.languages import find_language
 from nmt.text.normalization import Normalizer
 
@@ -148,8 +147,7 @@ def _from_files(source: Path, target: Path, name: str, languages: tuple[str, str
         raise DataError(f"{name} names the same file for both sides ({source}): name one for each language.")
     sides = [collect(in_batches(((line,) for line in read_lines(path)), 1), 1)[0] for path in (source, target)]
     if len(sides[0]) != len(sides[1]):
-        lines = f"{source} has {counted(len(sides[0]), 'line')}, but {target} has {len(sides[1]):,}"
-        raise DataError(f"{lines}: line n of one must translate line n of the other.")
+        raise unequal((source, target), list(map(len, sides)))
     return ParallelCorpus(sides[0], sides[1], name, languages)
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nmt import search
+    from nmt.alignment.corpus_links import links
     from nmt.alignment.translation import TranslationHypothesis
     from nmt.alignment.weights import Alignment
     from nmt.bundle.folder import Bundle
@@ -47,6 +48,7 @@ __all__ = [
     "UsageError",
     "evaluate",
     "export",
+    "links",
     "load",
     "load_corpus",
     "load_recipe",
@@ -77,6 +79,7 @@ _HOME = {
     "UsageError": "nmt.errors",
     "evaluate": "nmt.comparison.evaluation",
     "export": "nmt.sharing.publishing",
+    "links": "nmt.alignment.corpus_links",
     "load": "nmt.decoding.loading",
     "load_corpus": "nmt.data.locators",
     "load_recipe": "nmt.training.auto",

@@ -32,6 +32,7 @@ def test_every_example_runs(
     assert names["best"].ids == (4,)
     assert names["best"].log_probability == pytest.approx(-0.616186)
     assert len(names["sampled"].hypotheses) == 4
+    assert len(names["links"]) == 2
     assert names["run"].folder == Path("runs/new")
     assert (tmp_path / "mine.zip").is_file()
     assert (tmp_path / "alignment.png").read_bytes().startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""Word links of a training corpus, and their conversion to token links of a batch.
+"""Word links of a parallel text, and their conversion to token links of a batch.
 
 Links are stored by row of the unfiltered corpus, apart from the encoded text, and become token links in each batch. Filters,
 shuffling and subword sampling therefore do not affect them.
@@ -25,7 +25,7 @@ from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.data.arrays import Lists, collect_lists
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus
-from nmt.data.lines import any_compression, read_lines
+from nmt.data.lines import any_compression, read_lines, unequal
 from nmt.data.locators import split_rows
 from nmt.errors import DataError
 from nmt.recipe import REST
@@ -37,6 +37,25 @@ from nmt.text.words import words_read_as
 
 _BLOCK = 10_000
 _Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
+
+
+def links(source: Sequence[str], target: Sequence[str]) -> list[Links]:
+    """Link the words of parallel text without a model, as `nmt links` does (`HMMAligner`).
+
+    Args:
+        source: the source lines; 1,000 or more, for links that are mostly right.
+        target: their translations, line by line.
+
+    Returns:
+        The linked (source word, target word) positions of each pair, counted from 0; none for blank and too long pairs.
+
+    Raises:
+        DataError: the sides differ in length, or no line has words on both.
+    """
+    if len(source) != len(target):
+        raise unequal(("source", "target"), (len(source), len(target)))
+    text = list(zip(source, target, strict=True))
+    return list(HMMAligner.learn(text).links(text))
 
 
 class WordLinks:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.cli.options import load_models
 from nmt.cli.streams import check_not_input, open_output, open_texts
+from nmt.cli.translation_writer import warn_of_cut
 from nmt.errors import DataError, NmtError, UsageError
 from nmt.runtime.progress import with_progress
 
@@ -71,11 +72,14 @@ def translate_files(
         need = {f"num_{kind.lower()}s": 1, "compute": pool}
         rows = blocks.map(_BlockTranslator, fn_constructor_args=(places, build, writer), **need).iter_rows()
         rows = with_progress(rows, "translating", None, quiet=quiet, size=lambda block: len(block["outputs"]))
+        cut = 0
         for name, blocks_of_file in groupby(rows, key=itemgetter("name")):
             with open_output(folder / name, keep_part=True) as file:
                 file.writelines(writer.header())
                 for block in blocks_of_file:
                     file.writelines(block["outputs"])
+                    cut += block["cut"]
+        warn_of_cut(cut)
     except (ray.exceptions.RayError, ConnectionError) as error:
         cause = getattr(error, "cause", None)
         if isinstance(cause, NmtError):
@@ -104,9 +108,10 @@ class _BlockTranslator:
         self.translator, self.writer = build(load_models(models, "auto")), writer
 
     def __call__(self, block: Row) -> Row:
-        outputs = []
+        outputs, cut = [], 0
         translations = self.translator.stream(map(str, block["lines"]), first_line=block["first"])
         for number, translation in enumerate(translations, block["first"]):
             links = self.writer.links(translation, number)
             outputs.append(b"".join(self.writer.translations(translation, number, links)))
-        return {"name": block["name"], "outputs": outputs}
+            cut += self.writer.is_cut(translation)
+        return {"name": block["name"], "outputs": outputs, "cut": cut}

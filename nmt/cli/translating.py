@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -14,12 +13,10 @@ from nmt.cli import options, streams
 from nmt.cli.clustering import translate_files
 from nmt.cli.options import argument, file_option, flag, option
 from nmt.cli.streams import STANDARD
-from nmt.cli.translation_writer import OutputFormat, TranslationWriter, show_alignment
+from nmt.cli.translation_writer import OutputFormat, TranslationWriter, show_alignment, warn_of_cut
 from nmt.errors import UsageError
 from nmt.runtime.progress import is_watched, with_progress
-from nmt.runtime.wording import counted, escaped
-
-logger = logging.getLogger(__name__)
+from nmt.runtime.wording import escaped
 
 
 def translate(
@@ -142,18 +139,8 @@ def translate(
                 links_file.flush()
             for rank in range(len(translation.hypotheses) if is_shown else 0):
                 show_alignment(translation, rank)
-            if translation.text and not translation.finished:
-                cut += 1
-    _warn_of_cut(cut)
-
-
-def _warn_of_cut(lines: int) -> None:
-    """Say of how many lines the translations were cut."""
-    message = (
-        "The translations of %s reached the length limit (decoding.max_ratio): they are cut off, or repeat themselves."
-    )
-    if lines:
-        logger.warning(message, counted(lines, "line"))
+            cut += writer.is_cut(translation)
+    warn_of_cut(cut)
 
 
 def _check_files(source: Path, output: Path, links: Path | None, lexicon: Path | None) -> None:

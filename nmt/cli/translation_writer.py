@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Literal
 
+from nmt.runtime.wording import counted
+
 if TYPE_CHECKING:
     from nmt.alignment.links import Links
     from nmt.alignment.translation import Translation
@@ -47,6 +49,10 @@ class TranslationWriter:
             if self.is_linked and not is_aligned:
                 logger.warning("Line %d is too long for word links: it gets none.", number)
         return links
+
+    def is_cut(self, translation: Translation) -> bool:
+        """Whether a translation reached the length limit."""
+        return bool(translation.text) and not translation.finished
 
     def translations(self, translation: Translation, number: int, links: Sequence[Links | None]) -> Iterator[bytes]:
         """The output for one line of input, with its links."""
@@ -110,6 +116,15 @@ def moses_line(fields: Sequence[str], log_probability: float) -> str:
 def _finite(value: float) -> float | None:
     """A rounded number for JSON; None if it is not finite."""
     return round(value, 4) if math.isfinite(value) else None
+
+
+def warn_of_cut(lines: int) -> None:
+    """Say of how many lines the translations were cut."""
+    message = (
+        "The translations of %s reached the length limit (decoding.max_ratio): they are cut off, or repeat themselves."
+    )
+    if lines:
+        logger.warning(message, counted(lines, "line"))
 
 
 def show_alignment(translation: Translation, rank: int) -> None:

@@ -321,7 +321,7 @@ class Translator:
             for window in chain(windows, repeat([], ahead)):
                 sentences = [sentence for line in window for sentence in line.sentences]
                 unseen.add(sentence.text for sentence in sentences)
-                batches = _batches([sentence.length for sentence in sentences], size)
+                batches = _batches([sentence.length for sentence in sentences], size, self._settings.processes)
                 tasks = pool.submit([[sentences[row] for row in rows] for rows in batches])
                 begun.append((window, batches, tasks))
                 if len(begun) > ahead:
@@ -435,8 +435,11 @@ def _windows(inputs: Iterable[InputT], length: int, characters: Callable[[InputT
         yield window
 
 
-def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Batch rows of similar length, longest first; a batch has at most `size` tokens with padding."""
+def _batches(lengths: Sequence[int], size: int, processes: int) -> list[list[int]]:
+    """Batch rows of similar length, longest first; a batch has at most `size` tokens with padding.
+
+    Several are so many that each process gets as many: the last one, of the shortest sentences, is split.
+    """
     tokens = np.maximum(np.array(lengths, dtype=np.int64) + 1, _MIN_LENGTH)
     order = np.argsort(-tokens, kind="stable")
     batches, start = [], 0
@@ -445,4 +448,7 @@ def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:
         end = start + largest_bucket_within(rows)
         batches.append(order[start:end].tolist())
         start = end
+    if len(batches) > 1:
+        parts = np.array_split(batches.pop(), 1 + (-len(batches) - 1) % processes)
+        batches += [part.tolist() for part in parts if len(part)]
     return batches

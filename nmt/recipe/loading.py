@@ -15,7 +15,7 @@ from nmt.recipe.messages import describe_errors
 from nmt.recipe.schema import Recipe
 from nmt.recipe.scoring import FOUND_IN_TRAINING
 from nmt.recipe.section import SectionT
-from nmt.recipe.shipped import find_recipe
+from nmt.recipe.shipped import QUOTE_BRACES, find_recipe
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 from nmt.runtime.arguments import as_path
 from nmt.runtime.wording import excerpt
@@ -178,8 +178,8 @@ def _read_file(path: Path) -> dict[str, Any]:
     tree = parse_yaml(text, str(path))
     if not isinstance(tree, dict):
         raise UsageError(
-            f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {excerpt(repr(tree), 40)}. "
-            "If the shell made it of a pattern with braces, put quotes around the pattern."
+            f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {excerpt(repr(tree), 40)}."
+            + QUOTE_BRACES
         )
     return tree
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from nmt.errors import UsageError
 from nmt.runtime.wording import nearest
 
+QUOTE_BRACES = " If the shell made it of a pattern with braces, put quotes around the pattern."
+
 
 def find_recipe(name: str) -> Path:
     """The file of a recipe, given by path or shipped name (`quickstart`, `multi30k-en-de/bahdanau`). Raises UsageError."""
@@ -18,6 +20,8 @@ def find_recipe(name: str) -> Path:
     guess = nearest(stem, {*shipped, *(recipe.rpartition("/")[2] for recipe in shipped)})
     similar = [repr(recipe) for recipe in sorted(shipped) if guess in (recipe, recipe.rpartition("/")[2])]
     advice = f"did you mean {' or '.join(similar)}?" if similar else "give a YAML file, or a name of `nmt recipe list`."
+    if Path(name).suffix not in ("", ".yaml", ".yml"):
+        advice += QUOTE_BRACES
     raise UsageError(f"There is no recipe '{name}': {advice}")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import nmt
 from nmt.alignment.corpus_links import TokenLinks, WordLinks, load_links, splits_of
 from nmt.alignment.link_files import parse_pharaoh
 from nmt.data.batching import make_batch, plan_batches
@@ -43,6 +44,19 @@ def load(folder: Path) -> WordLinks:
 
 def make_subwords(kind: Any = "char", size: int = 40) -> Subwords:
     return Subwords.train([*SOURCES, *TARGETS], kind=kind, size=size, byte_fallback=False)
+
+
+def test_lines_are_linked_without_a_model() -> None:
+    linked = nmt.links(SOURCES * 20, TARGETS * 20)
+    assert linked[:6] == linked[6:12]
+    assert [sorted(links) for links in linked[:4]] == [
+        [(0, 0), (1, 1), (2, 2)],
+        [],
+        [(0, 0), (1, 1)],
+        [(n, n) for n in range(5)],
+    ]
+    with pytest.raises(DataError, match="source has 2 lines, but target has 1"):
+        nmt.links(["a", "b"], ["a"])
 
 
 # --- reading ----------------------------------------------------------------------------------------------------

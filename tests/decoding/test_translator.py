@@ -17,6 +17,7 @@ from nmt.alignment.translation import Translation
 from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
+from nmt.runtime.pool import Pool
 from nmt.search.hypothesis import Penalties
 from nmt.search.sampling import Sampling
 from nmt.text.subwords import BOS, EOS, Subwords
@@ -131,6 +132,20 @@ def test_companions_change_nothing(name: str, beam_size: int) -> None:
         check_same(one, other)
     for line, one in list(zip(LINES, together, strict=True))[2::3]:
         check_same(one, translator.translate(line))
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_each_process_gets_as_many_batches(processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, submit = [], Pool.submit
+
+    def count(pool: Pool[Any, Any], tasks: Sequence[Any]) -> list[int]:
+        sizes.append(len(tasks))
+        return submit(pool, tasks)
+
+    monkeypatch.setattr(Pool, "submit", count)
+    translate([bundle()], LINES * 10, batch_tokens=400, beam_size=1, processes=processes)
+    assert sizes[0] > 1
+    assert sizes[0] % processes == 0
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ def test_files_that_are_no_text_are_refused(tmp_path: Path) -> None:
         ("multi30k-en-de/bahdanaau.yaml", "did you mean 'multi30k-en-de/bahdanau'?"),
         ("word_level", "did you mean 'multi30k-en-de/word-level'?"),
         ("bahdanau", "'multi30k-en-fr/bahdanau' or 'tatoeba-en-de/bahdanau'?"),
+        ("data/train.de", "If the shell made it of a pattern with braces, put quotes around the pattern."),
         ("xyz", "give a YAML file, or a name of `nmt recipe list`."),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -26,7 +27,6 @@ def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
     sides = [_Side(*texts) for texts in ((sources, valid.source[:SAMPLE]), (targets, valid.target[:SAMPLE]))]
     lengths = np.max([list(map(len, side.split_lines)) for side in sides], axis=0)
-    letters = {letter: count for letter, count in sides[1].characters.items() if letter.isalpha()}
     return TextProfile(
         pairs=round(len(pairs) * share),
         duplicates=round((len(rows) - len(pairs)) * share),
@@ -34,8 +34,7 @@ def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
         target=sides[1].profile(share, tokens),
         types=len(sides[0].words.keys() | sides[1].words.keys()),
         alphabet=len(tokens | sides[0].characters.keys() | sides[1].characters.keys()),
-        shared_letters=sum(count for letter, count in letters.items() if letter in sides[0].characters)
-        / max(sum(letters.values()), 1),
+        shared_letters=sum(min(part, sides[1].letters.get(letter, 0)) for letter, part in sides[0].letters.items()),
         valid_length=len(sides[1].held_out) / min(len(valid), SAMPLE),
         longest=int(np.quantile(lengths, 0.99)),
     )
@@ -51,6 +50,13 @@ class _Side:
         self.words = Counter(chain.from_iterable(self.split_lines))
         self.characters = Counter(chain.from_iterable(lines))
         self.held_out = list(chain.from_iterable(map(split, held_out)))
+
+    @cached_property
+    def letters(self) -> dict[str, float]:
+        """Its letters with their share of them all."""
+        counts = {letter: count for letter, count in self.characters.items() if letter.isalpha()}
+        total = sum(counts.values())
+        return {letter: count / total for letter, count in counts.items()}
 
     def profile(self, share: float, tokens: Collection[str]) -> SideProfile:
         """Its profile, with counts in proportion to the share that was read, and with some tokens in the alphabet."""

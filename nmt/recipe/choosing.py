@@ -19,6 +19,8 @@ _VOCABULARIES = ((2e6, 8000), (20e6, 14_000), (math.inf, 32_000))
 """Size of a vocabulary by the most tokens of text that it is for."""
 _VOCABULARY_FOR_UNSEEN_WORDS = 3000
 """Smaller pieces, of which new words are made."""
+_SHARED_LETTERS = 0.3
+"""The least overlap of letters for one vocabulary."""
 _SPECIAL = 260
 """Tokens that are bytes, or begin and end sentences."""
 _OCCURRENCES = 10
@@ -75,7 +77,8 @@ class TextProfile:
     alphabet: int
     """Number of different characters of both sides together, a space and tags among them."""
     shared_letters: float
-    """The share of the letters of the target side that the source side uses too."""
+    """The overlap of the letters' frequencies on both sides: 1 if they are equal, near 0 between two scripts, whose texts only have
+    some names of the other."""
     valid_length: float
     """Target words per pair of the validation text."""
     longest: int
@@ -178,7 +181,7 @@ def _subwords(text: TextProfile, given: Mapping[str, Any]) -> Choice:
             "model.tie": "all" if joint else "target",
         },
         f"Subwords: {'one vocabulary' if joint else 'a vocabulary for each side'} of up to "
-        f"{counted(given.get('subwords.size', size), 'token')}: the source has {text.shared_letters:.0%} of the letters of the target, "
+        f"{counted(given.get('subwords.size', size), 'token')}: the sides have {text.shared_letters:.0%} of their letters in common, "
         f"and up to {text.unseen:.0%} of the validation {text.unit} of a side are new.",
     )
 
@@ -264,7 +267,7 @@ def _validation(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]:
 
 
 def _has_same_letters(text: TextProfile) -> bool:
-    return text.shared_letters >= 0.5
+    return text.shared_letters >= _SHARED_LETTERS
 
 
 def _rounded(value: float, to: int) -> int:

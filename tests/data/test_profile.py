@@ -28,9 +28,17 @@ def test_duplicates_are_counted_once_and_unseen_words_among_those_for_validation
     assert text.unseen == text.source.unseen
 
 
-def test_letters_are_shared_in_proportion_to_their_use() -> None:
-    text = profile_text(corpus(("ab", "ab ж"), ("c", "жж1.")), corpus(*VALID))
-    assert text.shared_letters == pytest.approx(2 / 5)
+@pytest.mark.parametrize(
+    ("pairs", "shared"),
+    [
+        ([("ab", "ab ж"), ("c", "жж1.")], 2 / 5),
+        ([("аб вг дежз I", "I am"), ("ий", "in")], 1 / 11),  # a name among the letters of another script
+        ([("12", "a")], 0),
+    ],
+)
+def test_letters_are_shared_in_proportion_to_their_use(pairs: list[tuple[str, str]], shared: float) -> None:
+    for turned in (pairs, [(target, source) for source, target in pairs]):
+        assert profile_text(corpus(*turned), corpus(*VALID)).shared_letters == pytest.approx(shared)
 
 
 def test_text_without_spaces_has_characters_as_words() -> None:

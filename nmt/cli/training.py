@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,7 @@ TargetCode = Annotated[str | None, _text("Target language, such as gn.", "CODE",
 TrainText = Annotated[str | None, _text("Training text: 'data/train.{es,gn}', a table, a corpus.", "TEXT", "--train")]
 ValidText = Annotated[str | None, _text("Validation text; without any, a part of --train.", "TEXT", "--valid")]
 TestText = Annotated[str | None, _text("Text for `nmt evaluate`.", "TEXT", "--test")]
+MonolingualText = Annotated[str | None, _text("More text of the target language.", "FILE", "--monolingual")]
 
 
 def train(
@@ -29,6 +31,7 @@ def train(
     train: TrainText = None,
     valid: ValidText = None,
     test: TestText = None,
+    monolingual: MonolingualText = None,
     settings: options.Settings = None,
     out: options.RunFolder = None,
     resume: Annotated[bool, flag("--resume", "Resume the run in --out.")] = False,
@@ -51,6 +54,10 @@ def train(
     Without a recipe, or with `base: auto` in it, all settings that it leaves open follow from the text; the log and the recipe in
     the run folder say why.
 
+    --monolingual names a file with one sentence per line. A model for the reverse direction, trained first, translates it back, and
+    the model is trained on both texts, and without it too: the better one is kept. That takes some three times as long. Until it
+    ends, the model is in RUN/alone.
+
     The run folder is also the model folder, from the first validation on. It holds the log `metrics.jsonl` and its plot
     `learning-curve.png`.
 
@@ -68,15 +75,13 @@ def train(
     a process goes on from its last saved state.
     """
     from nmt import recipe as recipes
-    from nmt.bundle.folder import RECIPE
     from nmt.training.auto import load_recipe
 
     text = {"source": source, "target": target, "train": train, "valid": valid, "test": test}
+    text["monolingual"] = monolingual
     given = {f"data.{key}": value for key, value in text.items() if value is not None}
     if resume and out is not None and recipe is None and not given:
-        if not out.is_dir():
-            raise UsageError(f"There is no run folder {out} to resume.")
-        recipe = str(out / RECIPE)
+        recipe = _recipe_to_resume(out)
     path = recipes.find_recipe(recipe or "auto")
     missing = [f"--{key}" for key in ("source", "target", "train") if text[key] is None]
     if recipe is None and missing:
@@ -84,7 +89,8 @@ def train(
     if not missing and recipes.leaves_data_open(path):
         given["name"] = f"{source}-{target}"
     overrides = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items()]
-    config = load_recipe(path, [*overrides, *(settings or ())], run=out if resume else None)
+    overrides += settings or ()
+    config = load_recipe(path, overrides, run=out if resume else None)
     if dump_recipe:
         typer.echo(recipes.dump_recipe(config), nl=False)
         return
@@ -96,14 +102,17 @@ def train(
     options.set_up(quiet=quiet or not is_first, threads=threads, trains=True)
     from nmt.plotting.curves import plot_learning_curve
     from nmt.runtime.device import choose_device
+    from nmt.training.back_translation import train_with_monolingual
     from nmt.training.log import METRICS
     from nmt.training.trainer import Interrupted
     from nmt.training.trainer import train as run
 
     folder = out or Path("runs") / config.name
     resume = resume or parallel.goes_on_by_itself(folder)
+    with_monolingual = partial(train_with_monolingual, given=recipes.read_recipe(path, overrides)[1])
+    start: Callable[..., object] = run if config.data.monolingual is None else with_monolingual
     try:
-        result = run(config, folder, device=choose_device(device), resume=resume, force=force, quiet=quiet)
+        start(config, folder, device=choose_device(device), resume=resume, force=force, quiet=quiet)
     except (Interrupted, parallel.LostRank) as ending:
         if is_first:
             raise
@@ -111,7 +120,16 @@ def train(
     if not is_first:
         return
     plot_learning_curve(folder / METRICS, folder / "learning-curve.png")
-    typer.echo(result.folder)
+    typer.echo(folder)
+
+
+def _recipe_to_resume(run: Path) -> str:
+    from nmt.bundle.folder import RECIPE
+    from nmt.training.folder import GIVEN
+
+    if not run.is_dir():
+        raise UsageError(f"There is no run folder {run} to resume.")
+    return str(run / (GIVEN if (run / GIVEN).is_file() else RECIPE))
 
 
 def average(

@@ -47,6 +47,7 @@ from nmt.recipe.loading import load_recipe as load_recipe
 from nmt.recipe.loading import parse_filters as parse_filters
 from nmt.recipe.loading import parse_overrides as parse_overrides
 from nmt.recipe.loading import parse_recipe as parse_recipe
+from nmt.recipe.loading import read_recipe as read_recipe
 from nmt.recipe.loading import recorded_choices as recorded_choices
 from nmt.recipe.loading import value_at as value_at
 from nmt.recipe.recurrent import AttendThenUpdateConfig as AttendThenUpdateConfig
@@ -76,6 +77,7 @@ from nmt.recipe.scoring import Tokenizer as Tokenizer
 from nmt.recipe.shipped import find_recipe as find_recipe
 from nmt.recipe.shipped import recipe_title as recipe_title
 from nmt.recipe.shipped import shipped_recipes as shipped_recipes
+from nmt.recipe.strict_yaml import dump_yaml as dump_yaml
 from nmt.recipe.strict_yaml import parse_yaml as parse_yaml
 from nmt.recipe.training import AdadeltaConfig as AdadeltaConfig
 from nmt.recipe.training import AdamConfig as AdamConfig

@@ -120,6 +120,9 @@ class DataConfig(Section):
     train: _TrainingText
     """A corpus, or a mixture: a list of locators and of sections such as `{corpus: LOCATOR, weight: 2, tag: "<BT>"}`. With `to: gn` in
     any of them the model has several target languages: `<2gn>` is put before the source lines of all text in it (Johnson et al. 2017)."""
+    monolingual: str | None = None
+    """A file of the target language alone, one sentence a line (any compression), which `nmt train` translates back and trains on too
+    (Sennrich et al. 2016)."""
     temperature: Annotated[float, Field(ge=1, le=1000)] | None = None
     """Mix in proportion to lines^(1/T) instead of by weights, in epochs as long as all corpora together (Arivazhagan et al. 2019,
     4.2): 1 takes every pair once, 5 is common for many languages, 1000 is almost uniform."""

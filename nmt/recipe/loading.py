@@ -39,6 +39,25 @@ def load_recipe(
     itself. With `based` false, `base` is an error and no other file is read. A recipe with `chosen: auto` gets the settings that
     `choose` chooses and it does not set itself; without `choose` it is an error.
     """
+    path, tree = read_recipe(name, overrides, based=based)
+    if tree.get("chosen") == AUTO:
+        if choose is None:
+            raise UsageError(
+                f"{path}: the settings that follow from the text are not known here: train it with `nmt train`."
+            )
+        data = _validated(DataConfig, tree["data"], str(path), within=("data",))
+        try:
+            tree = _with_choices(tree, partial(choose, data))
+        except (TypeError, ValueError):  # a value of another type than the choices that depend on it need
+            parse_recipe(tree, str(path))
+            raise
+    return parse_recipe(tree, str(path))
+
+
+def read_recipe(
+    name: str | Path, overrides: str | Iterable[str] = (), *, based: bool = True
+) -> tuple[Path, dict[str, Any]]:
+    """The file of a recipe, and its sections with those of its bases and the overrides, as `load_recipe` validates them."""
     path = as_path(name, "The recipe")
     if based and isinstance(name, str):
         path = find_recipe(name)
@@ -53,18 +72,7 @@ def load_recipe(
     if path.name == "recipe.yaml" and path.with_name("source.model").exists():  # in a model folder
         _complete(tree)
     _complete_data(tree.get("data"))
-    if tree.get("chosen") == AUTO:
-        if choose is None:
-            raise UsageError(
-                f"{path}: the settings that follow from the text are not known here: train it with `nmt train`."
-            )
-        data = _validated(DataConfig, tree["data"], str(path), within=("data",))
-        try:
-            tree = _with_choices(tree, partial(choose, data))
-        except (TypeError, ValueError):  # a value of another type than the choices that depend on it need
-            parse_recipe(tree, str(path))
-            raise
-    return parse_recipe(tree, str(path))
+    return path, tree
 
 
 def _is_within(key: str, section: str) -> bool:

@@ -70,6 +70,16 @@ class Recipe(Section):
                 f"training.guided_alignment.links: gold needs a corpus that has links, sample:train, but data.train is "
                 f"{train}: name a file of links"
             )
+        faults = {
+            "turns the training text round, which must be one corpus: data.train is a list": train == "a mixture",
+            "translates back to data.source, which is data.target": self.data.source == self.data.target,
+            "makes new pairs, for which training.guided_alignment has no links: leave one out": guided is not None,
+            "compares translations: let training.validation.metrics begin with bleu or chrf": (
+                self.training.validation.metrics[0] == "perplexity"
+            ),
+        }
+        if self.data.monolingual is not None and any(faults.values()):
+            raise ValueError(f"data.monolingual {next(fault for fault, is_there in faults.items() if is_there)}")
         return self
 
 

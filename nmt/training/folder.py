@@ -26,6 +26,8 @@ STATE = "state.safetensors"
 _NUMBERS = "numbers"
 """The tensor that holds everything but tensors, as JSON bytes."""
 Tensors = Mapping[str, Tensor]
+GIVEN = "given.yaml"
+"""The recipe of a training with monolingual text (`nmt.training.back_translation`)."""
 BEST = "best"
 """The folder of the best checkpoints."""
 LOCK = ".lock"
@@ -131,6 +133,8 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
             raise UsageError(f"{folder} exists already: go on with --resume, or choose another folder with --out.")
         return None
     if not has_state(folder):
+        if (folder / GIVEN).exists():
+            raise UsageError(f"{folder} was begun with --monolingual: add that, or leave out all but --resume.")
         if (folder / WEIGHTS).exists():
             raise DataError(f"{folder} holds a model, but no state of a training to go on from: choose another --out.")
         remove_unfinished(folder)

@@ -17,7 +17,7 @@ import torch
 from nmt.bundle.folder import WEIGHTS, load_tensors
 from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.data.sampled import pairs_of
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, NmtError, UsageError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
 from nmt.recipe import LENGTH_PENALTY, MBR_SAMPLES, Recipe, choose_again, is_chosen
@@ -111,6 +111,8 @@ def train(
     folder, device = as_path(folder, "The run folder"), device_of_rank(as_device(device))
     bound_compiled_products()
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, run=folder if resume else None)
+    if recipe.data.monolingual is not None:
+        raise UsageError("The command `nmt train` alone trains with data.monolingual, in stages: leave it out here.")
     with Stopping() as stopping:
         try:
             with open_ranks(device) as ranks, ExitStack() as locked:

@@ -34,7 +34,7 @@ corpora_app = typer.Typer(
 
     Details:
 
-    Corpora are looked for in the folder `$NMT_CORPORA`, then in the cache. Without COMMAND they are listed.
+    Corpora are looked for in the folder `$NMT_CORPORA` and its folders, then in the cache. Without COMMAND they are listed.
     """,
 )
 

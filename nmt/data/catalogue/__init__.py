@@ -1,8 +1,8 @@
 """The catalogue of public corpora, and where their files are on this machine.
 
 The toolkit contains no corpus text: the YAML files beside this module say where it comes from. A corpus is looked up under
-`$NMT_CORPORA` (as `NAME/SPLIT.LANGUAGE`, also compressed), then in the cache; otherwise it is downloaded, and checked against
-its SHA-256 where that is known.
+`$NMT_CORPORA` and the folders in it (as `NAME/SPLIT.LANGUAGE`, also compressed), then in the cache; otherwise it is downloaded, and
+checked against its SHA-256 where that is known.
 """
 
 from __future__ import annotations
@@ -149,5 +149,6 @@ def roots() -> list[Path]:
 
 def local_file(name: str, split: str, language: str) -> Path | None:
     """The file of one side of one split, if it is on this machine."""
-    paths = (any_compression(root / name / f"{split}.{language}") for root in roots())
+    folders = (folder for root in roots() for folder in (root / name, *sorted(root.glob(f"*/{name}"))))
+    paths = (any_compression(folder / f"{split}.{language}") for folder in folders)
     return next((path for path in paths if path), None)

@@ -15,8 +15,8 @@ from nmt.errors import DataError
 from nmt.text.languages import find_language
 
 OF_THE_FIELD = """multi30k iwslt14-de-en iwslt15-en-vi iwslt17-de-en wmt14-de-en wmt14-fr-en wmt16-de-en wmt16-ro-en wmt17-de-en
-news-commentary-de-en europarl-de-en opus-tatoeba-de-en opensubtitles-de-en opus-100-de-en kftt hansards-en-fr flores-200
-tatoeba-en-de tanaka-en-ja""".split()
+news-commentary-de-en europarl-de-en opus-tatoeba-de-en opensubtitles-de-en opus-100-de-en kftt-ja-en hansards-en-fr flores-200
+tatoeba-en-de tanaka-en-ja chr-en az-en en-nso""".split()
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_every_entry_is_valid(entry: CatalogueEntry) -> None:
     for name in entry.names:
         corpus = entry.corpus(name)
         assert corpus.local_only == bool(entry.derivation)
-        assert all(find_language(language) or language == "tl" for language in corpus.languages)  # langcodes: fil
+        assert all(find_language(language) or language in ("tl", "chr", "nso") for language in corpus.languages)
         for split_name, lines in corpus.splits.items():
             assert re.fullmatch(r"[A-Za-z0-9][\w.-]*", split_name)
             assert lines is None or lines > 0
@@ -53,7 +53,7 @@ def test_every_entry_is_valid(entry: CatalogueEntry) -> None:
 
 def test_names_and_texts_are_distinct_and_those_of_the_field_are_there() -> None:
     digests = [digest for entry in entries() for split in entry.splits.values() for digest in split.sha256.values()]
-    assert len(set(digests)) == len(digests) == 30
+    assert len(set(digests)) == len(digests) == 36
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in digests)
     assert len(set(names())) == len(names()) > 200
     assert set(OF_THE_FIELD) <= set(names())
@@ -71,6 +71,17 @@ def test_a_corpus_of_ones_own_is_found_by_name(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "mine" / "train.xx").write_text("a\n")
     (tmp_path / "mine" / "train.yy").write_text("b\n")
     assert list(load_corpus("mine/train", source="yy", target="xx").pairs()) == [("b", "a")]
+
+
+def test_a_public_corpus_may_lie_in_a_folder_of_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NMT_CORPORA", str(tmp_path))
+    for language in ("chr", "en"):
+        (tmp_path / "low/chr-en").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"low/chr-en/dev.{language}").write_text(f"{language}\n")
+    assert list(load_corpus("chr-en/dev", source="en", target="chr").pairs()) == [("en", "chr")]
+    (tmp_path / "chr-en").mkdir()
+    (tmp_path / "chr-en/dev.en").write_text("nearer\n")
+    assert list(load_corpus("chr-en/dev", source="en", target="chr").pairs()) == [("nearer", "chr")]
 
 
 @pytest.mark.parametrize(
@@ -97,9 +108,9 @@ def test_what_cannot_be_had_is_explained(place: str, problem: str) -> None:
 # --- the public corpora, where they are at hand -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["multi30k", "tatoeba-en-de", "hansards-en-fr", "tanaka-en-ja"])
+@pytest.mark.parametrize("name", ["multi30k", "tatoeba-en-de", "hansards-en-fr", "tanaka-en-ja", "en-nso"])
 def test_the_public_corpora_are_what_they_must_be(name: str, corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not (corpora / name).is_dir():
+    if not any((folder / name).is_dir() for folder in (corpora, corpora / "low")):
         pytest.skip(f"needs {corpora / name}")
     monkeypatch.setenv("NMT_CORPORA", str(corpora))
     corpus, lines = named(name), {}

@@ -61,7 +61,7 @@ def test_translating_imports_neither_datasets_nor_matplotlib_nor_torchs_compiler
 
 PUBLIC = """
     Alignment Bundle DataError DecodingOptions Drawing Evaluation NmtError ParallelCorpus Recipe Sampling Subwords
-    TrainingResult Translation TranslationHypothesis Translator Upload UsageError evaluate export load load_corpus
+    TrainingResult Translation TranslationHypothesis Translator Upload UsageError evaluate export links load load_corpus
     load_recipe plot_alignment plot_importances push search train
 """
 

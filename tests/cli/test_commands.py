@@ -208,7 +208,7 @@ def test_a_text_is_exported_with_its_gold_links(tmp_path: Path) -> None:
 def test_corpora_are_listed_checked_and_described(tmp_path: Path) -> None:
     listed = good(nmt("corpora")).splitlines()
     rows = {entry.name: next(line for line in listed if line.startswith(entry.name)) for entry in entries()}
-    assert {name for name, row in rows.items() if "local only" in row} == {"tatoeba-en-de", "hansards-en-fr"}
+    assert {name for name, row in rows.items() if "local only" in row} == {"en-nso", "tatoeba-en-de", "hansards-en-fr"}
     (tmp_path / "multi30k").mkdir()
     (tmp_path / "multi30k/val.en").write_text("not what it should be\n")
     ended = nmt("corpora", "check", "multi30k", NMT_CORPORA=str(tmp_path), NMT_CACHE=str(tmp_path / "cache"))

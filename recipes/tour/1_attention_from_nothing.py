@@ -22,7 +22,7 @@ np.set_printoptions(precision=3, suppress=True)
 # %% [markdown]
 # ## Annotations: what the encoder left behind
 #
-# The paper calls the vector $h_j$ of word $j$ its *annotation*. A real one has a thousand numbers; two can be drawn.
+# The paper calls the vector $h_j$ of word $j$ its *annotation*. A real one has two thousand numbers; two can be drawn.
 
 # %%
 words = ["the", "cat", "sees", "dogs"]

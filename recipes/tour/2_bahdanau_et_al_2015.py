@@ -7,7 +7,7 @@
 # paper: an alignment, and how each model does on longer sentences.
 #
 # It is not the paper's experiment: the text is the embedded sample, generated sentences of an English-German grammar, and the models have
-# a tenth of the paper's width. `recipes/papers` has the systems as printed.
+# about a tenth of the paper's width. `recipes/papers` has the systems as printed.
 
 # %%
 import inspect

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.cli.options import load_models
 from nmt.cli.streams import check_not_input, open_output, open_texts
-from nmt.cli.translation_writer import warn_of_cut
+from nmt.cli.translation_writer import is_cut, warn_of_cut
 from nmt.errors import DataError, NmtError, UsageError
 from nmt.runtime.progress import with_progress
 
@@ -113,5 +113,5 @@ class _BlockTranslator:
         for number, translation in enumerate(translations, block["first"]):
             links = self.writer.links(translation, number)
             outputs.append(b"".join(self.writer.translations(translation, number, links)))
-            cut += self.writer.is_cut(translation)
+            cut += is_cut(translation)
         return {"name": block["name"], "outputs": outputs, "cut": cut}

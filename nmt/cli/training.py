@@ -102,15 +102,17 @@ def train(
     options.set_up(quiet=quiet or not is_first, threads=threads, trains=True)
     from nmt.plotting.curves import plot_learning_curve
     from nmt.runtime.device import choose_device
-    from nmt.training.back_translation import train_with_monolingual
     from nmt.training.log import METRICS
     from nmt.training.trainer import Interrupted
     from nmt.training.trainer import train as run
 
     folder = out or Path("runs") / config.name
     resume = resume or parallel.goes_on_by_itself(folder)
-    with_monolingual = partial(train_with_monolingual, given=recipes.read_recipe(path, overrides)[1])
-    start: Callable[..., object] = run if config.data.monolingual is None else with_monolingual
+    start: Callable[..., object] = run
+    if config.data.monolingual is not None:
+        from nmt.training.back_translation import train_with_monolingual
+
+        start = partial(train_with_monolingual, given=recipes.read_recipe(path, overrides)[1])
     try:
         start(config, folder, device=choose_device(device), resume=resume, force=force, quiet=quiet)
     except (Interrupted, parallel.LostRank) as ending:

@@ -13,7 +13,7 @@ from nmt.cli import options, streams
 from nmt.cli.clustering import translate_files
 from nmt.cli.options import argument, file_option, flag, option
 from nmt.cli.streams import STANDARD
-from nmt.cli.translation_writer import OutputFormat, TranslationWriter, show_alignment, warn_of_cut
+from nmt.cli.translation_writer import OutputFormat, TranslationWriter, is_cut, show_alignment, warn_of_cut
 from nmt.errors import UsageError
 from nmt.runtime.progress import is_watched, with_progress
 from nmt.runtime.wording import escaped
@@ -139,7 +139,7 @@ def translate(
                 links_file.flush()
             for rank in range(len(translation.hypotheses) if is_shown else 0):
                 show_alignment(translation, rank)
-            cut += writer.is_cut(translation)
+            cut += is_cut(translation)
     warn_of_cut(cut)
 
 

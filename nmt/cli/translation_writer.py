@@ -50,10 +50,6 @@ class TranslationWriter:
                 logger.warning("Line %d is too long for word links: it gets none.", number)
         return links
 
-    def is_cut(self, translation: Translation) -> bool:
-        """Whether a translation reached the length limit."""
-        return bool(translation.text) and not translation.finished
-
     def translations(self, translation: Translation, number: int, links: Sequence[Links | None]) -> Iterator[bytes]:
         """The output for one line of input, with its links."""
         lines: Iterable[str]
@@ -116,6 +112,11 @@ def moses_line(fields: Sequence[str], log_probability: float) -> str:
 def _finite(value: float) -> float | None:
     """A rounded number for JSON; None if it is not finite."""
     return round(value, 4) if math.isfinite(value) else None
+
+
+def is_cut(translation: Translation) -> bool:
+    """Whether a translation reached the length limit."""
+    return bool(translation.text) and not translation.finished
 
 
 def warn_of_cut(lines: int) -> None:

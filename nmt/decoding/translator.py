@@ -449,6 +449,7 @@ def _batches(lengths: Sequence[int], size: int, processes: int) -> list[list[int
         batches.append(order[start:end].tolist())
         start = end
     if len(batches) > 1:
-        parts = np.array_split(batches.pop(), 1 + (-len(batches) - 1) % processes)
+        missing = -len(batches) % processes
+        parts = np.array_split(batches.pop(), 1 + missing)
         batches += [part.tolist() for part in parts if len(part)]
     return batches

@@ -76,6 +76,8 @@ def train_with_monolingual(
 
 
 class _BackTranslation:
+    """The stages of a training with monolingual text, in their folder."""
+
     def __init__(
         self, recipe: Recipe, folder: Path, *, force: bool, device: torch.device | str = "auto", quiet: bool = False
     ) -> None:
@@ -204,10 +206,10 @@ class _BackTranslation:
             for line, is_first in zip(text, first_occurrences(((line, "") for line in text), len(text)), strict=True)
         ]
         counts = Counter(faults)
-        kept = counts.pop("", 0)
+        new_lines = counts.pop("", 0)
         left_out = ", ".join(f"{count:,} {fault}" for fault, count in counts.items()) or "none"
-        report = f"{path}: {counted(kept, 'line')} to translate back; left out: {left_out}."
-        if not kept:
+        report = f"{path}: {counted(new_lines, 'line')} to translate back; left out: {left_out}."
+        if not new_lines:
             raise DataError(f"{report} Name a text in {self.data.target} by --monolingual (data.monolingual).")
         self.log.show(report)
         return (line for line, fault in zip(text, faults, strict=True) if not fault)

@@ -96,32 +96,16 @@ def contents(run: Path) -> dict[str, bytes]:
 
 def test_one_command_trains_on_monolingual_text(text: Path, tmp_path: Path) -> None:
     """With settings that follow from the text of each stage, and a table, which does not name its languages."""
-    model = "model={embedding: 16, encoder: {hidden: 8}, attention: {score: {size: 8}}}"
     settings = [
-        model,
+        "model={embedding: 16, encoder: {hidden: 8}, attention: {score: {size: 8}}}",
         "subwords.kind=word",
         "training.updates=2",
         "decoding.mbr_samples=null",
         "decoding.length_penalty=1",
     ]
-    command: list[Any] = [
-        "train",
-        "--source",
-        "src",
-        "--target",
-        "tgt",
-        "--train",
-        "train.tsv",
-        "--valid",
-        "valid.{src,tgt}",
-    ]
-    command += [
-        "--monolingual",
-        "mono.txt",
-        *(word for setting in settings for word in ("--set", setting)),
-        "-o",
-        tmp_path / "run",
-    ]
+    options = "--source src --target tgt --train train.tsv --valid valid.{src,tgt} --monolingual mono.txt".split()
+    set_up = [word for setting in settings for word in ("--set", setting)]
+    command = ["train", *options, *set_up, "-o", tmp_path / "run"]
     ended = nmt(*command, cwd=text)
     assert good(ended).strip() == str(tmp_path / "run")
     said = ended.stderr.decode()

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -149,6 +149,12 @@ def roots() -> list[Path]:
 
 def local_file(name: str, split: str, language: str) -> Path | None:
     """The file of one side of one split, if it is on this machine."""
-    folders = (folder for root in roots() for folder in (root / name, *sorted(root.glob(f"*/{name}"))))
-    paths = (any_compression(folder / f"{split}.{language}") for folder in folders)
+    paths = (any_compression(folder / f"{split}.{language}") for folder in _folders(name))
     return next((path for path in paths if path), None)
+
+
+def _folders(name: str) -> Iterator[Path]:
+    """The folders that may hold a corpus, in the order in which they count. Others are looked through only if need be."""
+    for root in roots():
+        yield root / name
+        yield from sorted(root.glob(f"*/{name}"))

@@ -54,9 +54,9 @@ def train(
     Without a recipe, or with `base: auto` in it, all settings that it leaves open follow from the text; the log and the recipe in
     the run folder say why.
 
-    --monolingual names a file with one sentence per line. A model for the reverse direction, trained first, translates it back, and
-    the model is trained on both texts, and without it too: the better one is kept. That takes some three times as long. Until it
-    ends, the model is in RUN/alone.
+    --monolingual names a file with one sentence per line. The model is trained without it; a model of the reverse direction translates
+    it back; and a model is trained on both texts. The better one is kept. That takes some three times as long. Until it ends, the
+    model is in RUN/alone.
 
     The run folder is also the model folder, from the first validation on. It holds the log `metrics.jsonl` and its plot
     `learning-curve.png`.

@@ -174,6 +174,7 @@ def test_figures_are_those_of_the_model(trained: Trained) -> None:
     assert figures.parameters == sum(value.numel() for value in Bundle.load(good.run).model.parameters())
     assert figures.entropy is not None
     assert 0 < figures.entropy < np.log(8)
+    assert figures.zeros == 0
     assert (figures.updates, figures.aer) == (8, None)
     assert figures.sentences_per_second > 0
     assert sum(score.sentences for score in figures.by_length) == 40
@@ -218,6 +219,7 @@ MEASURED = Figures(
     aer=0.25,
     posterior_aer=0.125,
     entropy=1.0,
+    zeros=0.5,
     by_length=(LengthScore(1, 9, 40, 31.0), LengthScore(10, 10, 60, 29.0)),
     epochs=5,
     updates=100,

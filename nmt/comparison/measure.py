@@ -62,6 +62,7 @@ class Figures:
         aer: alignment error rate of the links of the attention, as a fraction.
         posterior_aer: AER of the links of the posterior alignment.
         entropy: entropy of the attention over source words, in nats, averaged over the target words.
+        zeros: share of the weights between words that are exactly 0.
         by_length: BLEU by source length in words.
         epochs, updates, training_seconds: extent and time of training, validations included.
         tokens_per_second: training speed in target tokens per second, the median of the log.
@@ -79,6 +80,7 @@ class Figures:
     aer: float | None
     posterior_aer: float | None
     entropy: float | None
+    zeros: float | None
     by_length: tuple[LengthScore, ...]
     epochs: int
     updates: int
@@ -149,19 +151,20 @@ def _translation_figures(
 def _reference_figures(
     translator: Translator, recipe: Recipe, text: HeldOut, progress: WithProgress[Any]
 ) -> dict[str, Any]:
-    """Perplexity, entropy and alignment error rates, by forced decoding of the references."""
+    """Perplexity, entropy, zeros and alignment error rates, by forced decoding of the references."""
     references = list(progress(translator.stream_scores(text.corpus.pairs()), "reading", len(text.corpus)))
     nats = -sum(reference.hypotheses[0].log_probability for reference in references)
     tokens = sum(len(reference.hypotheses[0].ids) + 1 for reference in references)
-    figures: dict[str, Any] = dict.fromkeys(("entropy", "aer", "posterior_aer"))
+    figures: dict[str, Any] = dict.fromkeys(("entropy", "zeros", "aer", "posterior_aer"))
     figures["perplexity"] = float(np.exp(nats / tokens))
     if not recipe.model.has_attention:
         return figures
     alignments = [reference.word_alignment() for reference in references]
     weights = [alignment.weights for alignment in alignments if alignment.weights.size]
-    entropies = np.concatenate([np.zeros(0), *(entropy(rows)[rows.sum(axis=1) > 0] for rows in weights)])
-    if entropies.size:
-        figures["entropy"] = float(entropies.mean())
+    if weights:
+        entropies = np.concatenate([entropy(rows)[rows.sum(axis=1) > 0] for rows in weights])
+        figures["entropy"] = float(entropies.mean()) if entropies.size else None
+        figures["zeros"] = float(np.concatenate([rows.ravel() == 0 for rows in weights]).mean())
     if text.gold is not None:
         for key, posterior in (("aer", False), ("posterior_aer", True)):
             aligner = translator.with_options(posterior=posterior)

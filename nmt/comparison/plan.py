@@ -88,8 +88,13 @@ def _recipe_files(name: str) -> list[Path]:
     else:
         pattern = name.removesuffix(".yaml").removeprefix("recipes/").rstrip("/")
         shipped = sorted(shipped_recipes().items())
-        files = [path for recipe, path in shipped if fnmatch(recipe, pattern) or fnmatch(recipe, f"{pattern}/*")]
+        files = [path for recipe, path in shipped if _matches(recipe, pattern) or _matches(recipe, f"{pattern}/*")]
     return files if files and not Path(name).is_file() else [find_recipe(name)]
+
+
+def _matches(recipe: str, pattern: str) -> bool:
+    """Whether a name matches a pattern whose `*` stands for one folder or name."""
+    return recipe.count("/") == pattern.count("/") and fnmatch(recipe, pattern)
 
 
 def check_same_recipe(recipe: Recipe, run: Path) -> None:

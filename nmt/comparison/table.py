@@ -24,7 +24,8 @@ Bold is a strict best, of BLEU and chrF only if it differs from all others by mo
 from the baseline with p < {_SIGNIFICANT} (paired approximate randomization).
 Perplexity is that of the references, per target token; it compares only between models with the same vocabulary. BLEU and chrF
 are cased and detokenized, ± half a 95 % interval by bootstrap. AER is the alignment error rate of the attention's links,
-posterior AER that of the links given each target word. Entropy is that of a target word's attention over source words, in nats.
+posterior AER that of the links given each target word. Entropy is that of a target word's attention over source words, in nats;
+zeros are the share of weights between words that are exactly 0.
 Training speed is in target tokens per second; decoding speed is that of the recipe's search over the whole text."""
 
 
@@ -196,6 +197,7 @@ _FIGURE_COLUMNS = (
         min,
     ),
     _FigureColumn("entropy", lambda figures: figures.entropy, "{:.2f}"),
+    _FigureColumn("zeros", lambda figures: None if figures.zeros is None else 100 * figures.zeros, "{:.1f} %"),
     _FigureColumn("epochs", lambda figures: figures.epochs, "{:.0f}"),
     _FigureColumn("training", lambda figures: figures.training_seconds / 60, "{:.1f} min"),
     _FigureColumn("tokens/s", lambda figures: figures.tokens_per_second, "{:,.0f}", max),

@@ -17,6 +17,7 @@ from nmt.fast.kernels.calls import call, can_use, threads_for
 from nmt.fast.kernels.decoding import additive_attention, exp_of_keys
 from nmt.model.attention import Attention, AttentionMemory, AttentionOutput
 from nmt.model.decoder import AttendThenUpdate, AttentionalDecoder, Decoded, RecurrentState, UpdateThenAttend, stacked
+from nmt.model.normalizers import masked_softmax
 from nmt.model.scores import AdditiveScore, ConcatScore
 from nmt.model.windows import Window
 
@@ -37,12 +38,14 @@ class DeferredUpdateThenAttend(DeferredDecoder, UpdateThenAttend):
     """Luong's order."""
 
 
-_FUSED = (AdditiveScore, ConcatScore)
-"""The scores of the kernel, by exact type: a subclass may compute something else."""
+def can_fuse(attention: Attention) -> bool:
+    """Whether the kernels compute such an attention: scores by exact type, as a subclass may compute something else."""
+    is_additive = type(attention.score) in (AdditiveScore, ConcatScore)
+    return is_additive and not attention.has_coverage and attention.normalize is masked_softmax
 
 
 class DeferredAttention(Attention):
-    """Fuses a step of additive attention into one kernel."""
+    """Fuses a step of additive attention with a softmax into one kernel."""
 
     def forward(
         self,
@@ -52,7 +55,7 @@ class DeferredAttention(Attention):
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> AttentionOutput:
         score = self.score
-        if type(score) not in _FUSED or self.has_coverage or not can_attend_additively(memory.keys):
+        if not can_fuse(self) or not can_attend_additively(memory.keys):
             return super().forward(queries, positions, memory, coverage)
         assert isinstance(score, AdditiveScore)
         memory = memory.by_row()

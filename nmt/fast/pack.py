@@ -14,6 +14,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from nmt.errors import UsageError
+from nmt.fast.attention import can_fuse
 from nmt.fast.gru import FastGruCell
 from nmt.fast.kernels.build import prepare_kernels
 from nmt.fast.linear import TokenIds, TokenTable, can_pack, packed_linear, restricted
@@ -32,7 +33,6 @@ from nmt.model.interface import TranslationModel, device_of
 from nmt.model.output import OutputLayer
 from nmt.model.readout import AttentionalReadout, LexicalReadout, MaxoutReadout, Readout, StateReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel
-from nmt.model.scores import AdditiveScore, ConcatScore
 from nmt.model.transformer import TransformerDecoderLayer, TransformerModel
 from nmt.runtime.device import DTYPES, DecodingPrecision
 from nmt.search.loop import Search
@@ -127,8 +127,7 @@ def _packed(
         _pack_children(fast, dtype)
         _tabulate(fast)
         attention = fast.decoder.attention
-        is_additive = type(attention) is SharedAttention and type(attention.score) in (AdditiveScore, ConcatScore)
-        if is_additive and not attention.has_coverage:
+        if type(attention) is SharedAttention and can_fuse(attention):
             fast.decoder.attention = as_type(FusedAttention, attention)
     elif precision == "int8":
         raise UsageError("Decoding in int8 needs a model in fp32 on a CPU that oneDNN knows: use fp32 or bf16 instead.")

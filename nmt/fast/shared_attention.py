@@ -96,7 +96,7 @@ class SharedMultiHeadAttention(SharingAttention, MultiHeadAttention):
 
 
 class FusedAttention(SharedAttention):
-    """Attention with an additive score in one kernel call per step.
+    """Attention with an additive score and a softmax in one kernel call per step.
 
     Reads e^(2 k_j) instead of the keys. Falls back to plain arithmetic if a key is too large for that in fp32.
     """

@@ -11,12 +11,12 @@ from nmt.model.attention import (
     AttentionOutput,
     MultiHeadAttention,
     build_attention,
-    masked_softmax,
 )
 from nmt.model.build import build_model
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder, EncoderOutput
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
+from nmt.model.normalizers import masked_entmax15, masked_softmax, masked_sparsemax
 from nmt.model.recurrent import RecurrentMemory, RecurrentModel
 from nmt.model.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore, LocationScore, Score, build_score
 from nmt.model.transformer import TransformerModel
@@ -45,5 +45,7 @@ __all__ = [
     "build_attention",
     "build_model",
     "build_score",
+    "masked_entmax15",
     "masked_softmax",
+    "masked_sparsemax",
 ]

@@ -1,9 +1,10 @@
-"""Attention: score, mask, window and softmax give weights, and weights give the context.
+"""Attention: score, mask, window and normalizer give weights, and weights give the context.
 
     alpha_ij = softmax_j(e_ij) [x window factor]        (Bahdanau et al. 2015, eq. 6; Luong et al. 2015, eq. 7, 10)
     c_i = sum_j alpha_ij h_j                            (Bahdanau et al. 2015, eq. 5)
 
-Padding never receives weight. With a window, each query reads a memory of its own, the 2D + 1 positions around its center.
+Sparsemax or entmax may replace the softmax. Padding never receives weight. With a window, each query reads a memory of its own, the
+2D + 1 positions around its center.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from jaxtyping import Bool, Float, Int, Num, Shaped
 from torch import Tensor, nn
 
 from nmt import recipe
+from nmt.model.normalizers import Normalizer, build_normalizer, masked_softmax
 from nmt.model.precision import at_least_fp32
 from nmt.model.scores import Score, build_score
 from nmt.model.windows import Window, build_window
@@ -74,11 +76,11 @@ class AttentionOutput:
 
 
 class Attention(nn.Module):
-    """Attention with any score and any window; one head."""
+    """Attention with any score, any window and any normalizer; one head."""
 
-    def __init__(self, score: Score | None, window: Window | None) -> None:
+    def __init__(self, score: Score | None, window: Window | None, normalize: Normalizer = masked_softmax) -> None:
         super().__init__()
-        self.score, self.window = score, window
+        self.score, self.window, self.normalize = score, window, normalize
 
     @property
     def has_coverage(self) -> bool:
@@ -148,7 +150,7 @@ class Attention(nn.Module):
         assert self.score is not None
         scores = at_least_fp32(self.score(queries, memory.keys, coverage))
         allowed = memory.mask.unsqueeze(1)
-        weights = masked_softmax(scores, allowed if factor is None else allowed & (factor > 0))
+        weights = self.normalize(scores, allowed if factor is None else allowed & (factor > 0))
         if factor is not None:
             weights = weights * factor  # eq. 10
         contexts = weights.to(memory.annotations.dtype) @ memory.annotations  # c_i, eq. 5
@@ -165,8 +167,8 @@ class Attention(nn.Module):
 class MultiHeadAttention(nn.Module):
     """K heads: head k queries with the k-th part of W s and reads the k-th part of U h_j (Vaswani et al. 2017, 3.2.2).
 
-    All heads have the same kind of score and window. Their contexts are concatenated. The weights that are returned, and that
-    coverage sums, are the mean over the heads.
+    All heads have the same kind of score, window and normalizer. Their contexts are concatenated. The weights that are returned,
+    and that coverage sums, are the mean over the heads.
     """
 
     def __init__(self, config: recipe.AttentionConfig, *, query: int, annotation: int) -> None:
@@ -245,16 +247,6 @@ def without_attention(queries: Float[Tensor, "N T H"], memory: AttentionMemory) 
     return AttentionOutput(memory.summary.unsqueeze(1).expand(-1, steps, -1), weights)
 
 
-def masked_softmax(scores: Float[Tensor, "*N S"], allowed: Bool[Tensor, "*#N S"]) -> Float[Tensor, "*N S"]:
-    """alpha_ij = exp(e_ij) / sum_k exp(e_ik)   (Bahdanau et al. 2015, eq. 6; Luong et al. 2015, eq. 7).
-
-    j and k are allowed positions; all others get exactly 0. A row without an allowed position is all 0.
-    """
-    allowed = allowed & (scores != float("-inf"))
-    scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-1) * allowed
-
-
 def _share(score: recipe.ScoreConfig, heads: int) -> recipe.ScoreConfig:
     """The score of one head, with an equal part of the hidden layer."""
     match score:
@@ -273,4 +265,4 @@ def build_attention(config: recipe.AttentionConfig, *, query: int, annotation: i
 
 def _one_head(config: recipe.AttentionConfig, *, query: int, annotation: int) -> Attention:
     score = build_score(config.score, query=query, annotation=annotation)
-    return Attention(score, build_window(config.window, query=query))
+    return Attention(score, build_window(config.window, query=query), build_normalizer(config.normalizer))

@@ -1,7 +1,7 @@
 """Score functions e_ij: how well the querying decoder state matches each source annotation.
 
 A score maps T queries per sentence [N T H] and the keys of that sentence [N S D] to scores [N T S]. `keys` is what can be computed
-from the annotations once per sentence. Mask, window and softmax are the same for all scores and live in `attention.py`.
+from the annotations once per sentence. Mask, window and normalizer are the same for all scores and live in `attention.py`.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
 
 from nmt import recipe
-from nmt.model.attention import masked_softmax
 from nmt.model.dropout import Dropout, WordDropout
 from nmt.model.embedding import TokenEmbedding, initialize_ends_
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
+from nmt.model.normalizers import masked_softmax
 from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
 

@@ -1,9 +1,9 @@
 """Windows: which source positions a decoder step reads, and by what factor (Luong et al. 2015, 3.1 and 3.2).
 
-A window has a center p_t and a factor for each source position, which is 0 outside [p_t - D, p_t + D]. The softmax (eq. 7) runs over
-the positions with a positive factor; its result is multiplied by the factor. As in the paper, weights are not renormalized after the
-Gaussian, so those of local-p sum to less than 1, and the window ends with the sentence (footnote 8). Positions are counted from 0.
-A step reads no other position, so its cost does not grow with the source.
+A window has a center p_t and a factor for each source position, which is 0 outside [p_t - D, p_t + D]. The normalizer, in the paper the
+softmax of eq. 7, runs over the positions with a positive factor; its result is multiplied by the factor. As in the paper, weights are
+not renormalized after the Gaussian, so those of local-p sum to less than 1, and the window ends with the sentence (footnote 8).
+Positions are counted from 0. A step reads no other position, so its cost does not grow with the source.
 """
 
 from __future__ import annotations

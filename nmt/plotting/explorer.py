@@ -133,8 +133,8 @@ def _reading(reading: Reading) -> dict[str, Any]:
 
 
 def _units(alignment: Alignment) -> dict[str, Any]:
-    """A matrix with its words, the weights as integers in thousandths."""
-    weights = np.rint(1000 * alignment.weights).astype(int).tolist()
+    """A matrix with its words, the weights as integers in thousandths; only a weight of 0 is 0."""
+    weights = np.maximum(np.rint(1000 * alignment.weights), alignment.weights > 0).astype(int).tolist()
     return {"source": list(alignment.source), "target": list(alignment.target), "weights": weights}
 
 

@@ -15,10 +15,8 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
@@ -51,6 +49,7 @@ class _Look:
         outline: color of the squares of gold links.
         halo: border of these squares, if they need one to be visible on any cell.
         zero, one: text color on cells of small and of large weight.
+        leaves_zeros: whether cells of weight 0 are left white.
     """
 
     colormap: Colormap
@@ -59,17 +58,18 @@ class _Look:
     halo: str | None
     zero: str
     one: str
+    leaves_zeros: bool
 
 
 _BLUES = ["#edf2f8", "#c5d9ec", "#8fbbdc", "#5296c8", "#246aa8", "#0f427d", "#08264f"]
 _LOOKS = {
     "color": _Look(
         LinearSegmentedColormap.from_list("nmt-blues", _BLUES),
-        grid="white", outline=ORANGE, halo=None, zero=INK, one="white",
+        grid="white", outline=ORANGE, halo=None, zero=INK, one="white", leaves_zeros=True,
     ),
     "gray": _Look(
         LinearSegmentedColormap.from_list("nmt-grays", ["black", "white"]),
-        grid="#404040", outline="white", halo="black", zero="white", one=INK,
+        grid="#404040", outline="white", halo="black", zero="white", one=INK, leaves_zeros=False,
     ),
 }  # fmt: skip
 
@@ -119,7 +119,7 @@ def plot_alignment(
     """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6).
 
     Cells are square, and colors always range from 0 to 1, so figures are comparable. The figure grows with the number of
-    words. Small matrices show their weights in the cells. Attention of exactly 0, outside a window, is struck out.
+    words. Small matrices show their weights in the cells. Weights of exactly 0 are left white.
 
     Args:
         alignment: one matrix [T S] with its words, or several for panels side by side. Those of `Alignment.of_links` are
@@ -209,7 +209,6 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
     figure = Figure(figsize=(1, 1), facecolor="white")
     # Links of an aligner have no weights between 0 and 1.
     has_bar = any((heatmap.alignment.weights % 1 > 0).any() for heatmap in page)
-    strikes = has_bar and weights == _WEIGHTS  # a posterior may be 0 wherever the model reads
     panels = []
     for heatmap in page:
         targets, columns = heatmap.alignment.weights.shape
@@ -219,7 +218,7 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
         size = min(72 * cell * 0.45, 11.0)
         widest = max(text_width(label(word), size, families) / 72 for word in heatmap.alignment.source)
         axes = figure.add_axes((0, -cell * targets, cell * columns, cell * targets))
-        _draw_matrix(axes, heatmap, look, cell, numbers=has_bar and longest <= ANNOTATED_UP_TO, strikes=strikes)
+        _draw_matrix(axes, heatmap, look, cell, has_bar=has_bar, numbers=has_bar and longest <= ANNOTATED_UP_TO)
         _write_words(axes, heatmap.alignment, cell, size, slanted=widest > cell - _LABEL_PAD)
         if heatmap.title:  # above all words, from the left of the target words on, in lines about as long as the matrix
             left, right = _extent(axes).intervalx
@@ -239,7 +238,7 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
         bar.ax.tick_params(length=2, labelsize=8)
         bar.outline.set_linewidth(0.5)
         bottom = min(bottom, top - bar_height)
-    if marks := _legend(page, look, has_bar=has_bar, strikes=strikes):
+    if marks := _legend(page, look, has_bar=has_bar):
         figure.legend(
             list(marks.values()), list(marks), loc="upper left", bbox_to_anchor=(0, bottom),
             ncols=max(int(right / 1.9), 1), frameon=False, fontsize=9, handlelength=1.6, handleheight=1.6,
@@ -281,13 +280,13 @@ def _arrange(panels: Sequence[Axes]) -> tuple[float, float, float]:
     return right, panels[0].get_position().y1, bottom
 
 
-def _legend(page: Sequence[Heatmap], look: _Look, *, has_bar: bool, strikes: bool) -> dict[str, Artist]:
+def _legend(page: Sequence[Heatmap], look: _Look, *, has_bar: bool) -> dict[str, Artist]:
     """The marks that occur on a page, by their meaning."""
     marks: dict[str, Artist] = {}
     if not has_bar:
         marks["link"] = Rectangle((0, 0), 1, 1, color=look.colormap(1.0))
-    if strikes and any((heatmap.alignment.weights == 0).any() for heatmap in page):
-        marks["not read"] = Line2D([0, 1], [0, 1], color=FAINT, linewidth=0.8)
+    elif look.leaves_zeros and any((heatmap.alignment.weights == 0).any() for heatmap in page):
+        marks["weight 0"] = Rectangle((0, 0), 1, 1, fill=False, edgecolor=FAINT, linewidth=0.8)
     if any(heatmap.links.sure for heatmap in page):
         marks["sure gold link"] = _square(look, 0, 0, 1, is_sure=True)
     if any(heatmap.links.possible - heatmap.links.sure for heatmap in page):
@@ -295,13 +294,11 @@ def _legend(page: Sequence[Heatmap], look: _Look, *, has_bar: bool, strikes: boo
     return marks
 
 
-def _draw_matrix(axes: Axes, heatmap: Heatmap, look: _Look, cell: float, *, numbers: bool, strikes: bool) -> None:
-    """Draw the cells with their gold links, with `numbers` of weights from 0.1 on, and `strikes` through weights of 0."""
+def _draw_matrix(axes: Axes, heatmap: Heatmap, look: _Look, cell: float, *, has_bar: bool, numbers: bool) -> None:
+    """Draw the cells with their gold links, with `numbers` of weights from 0.1 on."""
     weights, thin = heatmap.alignment.weights, min(1.0, 72 * cell / 20)
-    axes.pcolormesh(weights, cmap=look.colormap, vmin=0, vmax=1, edgecolors=look.grid, linewidth=thin)
-    if strikes:
-        lines = [[(source, target + 1), (source + 1, target)] for target, source in np.argwhere(weights == 0)]
-        axes.add_collection(LineCollection(lines, colors=FAINT, linewidths=0.8 * thin))
+    shown = np.ma.masked_equal(weights, 0) if look.leaves_zeros and has_bar else weights
+    axes.pcolormesh(shown, cmap=look.colormap, vmin=0, vmax=1, edgecolors=look.grid, linewidth=thin)
     for target, source in np.argwhere(weights >= 0.1) if numbers else ():
         weight = weights[target, source]
         color = look.one if weight > 0.5 else look.zero

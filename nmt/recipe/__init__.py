@@ -14,6 +14,7 @@ from nmt.recipe.attention import GlobalWindowConfig as GlobalWindowConfig
 from nmt.recipe.attention import LocalMonotonicWindowConfig as LocalMonotonicWindowConfig
 from nmt.recipe.attention import LocalPredictiveWindowConfig as LocalPredictiveWindowConfig
 from nmt.recipe.attention import LocationScoreConfig as LocationScoreConfig
+from nmt.recipe.attention import NormalizerKind as NormalizerKind
 from nmt.recipe.attention import NoScoreConfig as NoScoreConfig
 from nmt.recipe.attention import ScoreConfig as ScoreConfig
 from nmt.recipe.attention import WindowConfig as WindowConfig

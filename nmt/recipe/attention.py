@@ -88,20 +88,24 @@ WindowConfig = Annotated[
     GlobalWindowConfig | LocalMonotonicWindowConfig | LocalPredictiveWindowConfig, BY_KIND, default_kind("global")
 ]
 
+NormalizerKind = Literal["softmax", "sparsemax", "entmax15"]
+
 
 class AttentionConfig(Section):
     score: ScoreConfig = AdditiveScoreConfig()
     window: WindowConfig = GlobalWindowConfig()
+    normalizer: NormalizerKind = "softmax"
+    """What makes weights of scores; sparsemax (Martins and Astudillo 2016) and entmax15 (Peters et al. 2019) give most words exactly 0."""
     heads: Heads = 1
     """Number of attention heads; each uses its own part of the projected state and annotations (Vaswani et al. 2017, 3.2.2)."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if self.score.kind == "none" and self.window.kind != "global":
-            raise ValueError(
-                f"window {self.window.kind} has nothing to act on, because score is none: "
-                "set window: global or choose a score"
-            )
+        for key, value, usual in (("window", self.window.kind, "global"), ("normalizer", self.normalizer, "softmax")):
+            if self.score.kind == "none" and value != usual:
+                raise ValueError(
+                    f"{key} {value} has nothing to act on, because score is none: set {key}: {usual} or choose a score"
+                )
         if self.score.kind == "none" and self.heads > 1:
             raise ValueError(
                 f"heads {self.heads} have nothing to attend with, because score is none: set heads: 1 or choose a score"

@@ -282,12 +282,13 @@ class RecurrentModelConfig(Section):
 
     @property
     def attention_in_words(self) -> dict[str, str]:
-        """Score, window and order of the attention, as tables show them."""
+        """Score with normalizer, window and order of the attention, as tables show them."""
         score, window, order = self.attention.score, self.attention.window, self.decoder.order
         heads = f"{self.attention.heads} heads" if self.attention.heads > 1 else ""
+        normalizer = self.attention.normalizer if self.attention.normalizer != "softmax" else ""
         settings = [name for name in ("conditional", "input_feeding") if getattr(order, name, False)]
         words: dict[str, list[str]] = {
-            "score": [score.kind, "coverage" if getattr(score, "coverage", False) else "", heads],
+            "score": [score.kind, "coverage" if getattr(score, "coverage", False) else "", heads, normalizer],
             "window": [window.kind if self.has_attention else "none"],
             "order": [order.kind, *(name.replace("_", " ") for name in settings)],
         }

@@ -16,7 +16,7 @@ from torch import Tensor
 from nmt.recipe import GuidedAlignmentConfig
 
 FLOOR = 1e-9
-"""Lower bound of the weights inside the logarithm: a link outside the window costs 20.7 nats and has no gradient."""
+"""Lower bound of the weights inside the logarithm: a link of weight 0 costs 20.7 nats and has no gradient."""
 
 
 def guided_cross_entropy(
@@ -25,7 +25,7 @@ def guided_cross_entropy(
     """The alignment loss, sum_t - sum_j A_tj log max(alpha_tj, FLOOR), in nats, and the number of linked target tokens.
 
     Args:
-        alignment: attention weights alpha, zero outside the window; a row need not sum to 1 (local-p).
+        alignment: attention weights alpha, zero outside the window or by sparsemax or entmax; a row need not sum to 1 (local-p).
         links: L. Row t of `alignment` and `links` belongs to the token that decoder step t predicts.
     """
     degrees = links.sum(dim=-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.pairwise import Case, pairwise_cases
-from tests.reference.settings import BRIDGES, CELLS, DIRECTIONS, ORDERS, READOUTS, SCORES, WINDOWS, small
+from tests.reference.settings import BRIDGES, CELLS, DIRECTIONS, NORMALIZERS, ORDERS, READOUTS, SCORES, WINDOWS, small
 
 FACTORS = {
     "score": SCORES,
@@ -27,6 +27,7 @@ FACTORS = {
     "layer_norm": [False, True],
     "embedding_scale": [1.0, 1.7],
     "lexical": [False, True],
+    "normalizer": NORMALIZERS,
 }
 
 
@@ -37,6 +38,7 @@ def clashes(case: Case) -> bool:
     return any(
         (
             score == "none" and (case.get("heads") == 2 or window in ("local-m", "local-p")),
+            score == "none" and case.get("normalizer") in ("sparsemax", "entmax15"),
             score not in ("additive", "concat", None) and case.get("coverage"),
             window not in ("local-m", None) and case.get("ratio") == 0.5,
             window == "global" and case.get("half_width") == 3,
@@ -58,4 +60,4 @@ def tree_of(case: Case, **settings: Any) -> dict[str, Any]:
 
 
 CASES = pairwise_cases(FACTORS, clashes)
-CASE_NAMES = ["-".join(case[name] for name in ("score", "window", "order")) for case in CASES]
+CASE_NAMES = ["-".join(case[name] for name in ("score", "window", "normalizer", "order")) for case in CASES]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -19,13 +19,13 @@ from nmt.model.attention import (
     AttentionMemory,
     MultiHeadAttention,
     build_attention,
-    masked_softmax,
 )
+from nmt.model.normalizers import Normalizer, build_normalizer
 from nmt.model.precision import at_least_fp32
 from nmt.model.windows import Window
 from tests.model.models import mask_of, weights_of
 from tests.reference import attention as reference
-from tests.reference.settings import ATTENTIONS, SCORE_SIZES, small
+from tests.reference.settings import ATTENTIONS, NORMALIZERS, SCORE_SIZES, small
 
 BATCH, SOURCE, ANNOTATION = 3, 7, 4
 LENGTHS = (7, 1, 3)
@@ -45,10 +45,15 @@ def attention_of(settings: dict[str, Any]) -> Attention | MultiHeadAttention:
     return attention.double()
 
 
-def settings_of(score: str, window: str, half_width: int, heads: int) -> dict[str, Any]:
-    """Settings with coverage if the score can read it, and with one head if there is no score."""
-    heads = 1 if score == "none" else heads
-    return small(score=score, window=window, half_width=half_width, heads=heads, coverage=score in COVERING)
+def settings_of(
+    score: str, window: str, half_width: int, heads: int, normalizer: recipe.NormalizerKind = "softmax"
+) -> dict[str, Any]:
+    """Settings with coverage if the score can read it, and without heads and normalizer if there is no score."""
+    heads, normalizer = (1, "softmax") if score == "none" else (heads, normalizer)
+    coverage = score in COVERING
+    return small(
+        score=score, window=window, half_width=half_width, normalizer=normalizer, heads=heads, coverage=coverage
+    )
 
 
 def window_of(**settings: Any) -> Window:
@@ -82,11 +87,18 @@ def positions_of(*steps: int, rows: int = BATCH) -> Tensor:
     return torch.tensor(steps).expand(rows, -1)
 
 
-@pytest.mark.parametrize("heads", [1, 2])
-@pytest.mark.parametrize("half_width", [1, 3])
+@pytest.mark.parametrize(
+    ("normalizer", "half_width", "heads"),
+    [
+        *(("softmax", 1, 1), ("softmax", 3, 2), ("sparsemax", 1, 2)),
+        *(("sparsemax", 3, 1), ("entmax15", 3, 1), ("entmax15", 1, 2)),
+    ],
+)
 @pytest.mark.parametrize(("score", "window"), ATTENTIONS)
-def test_weights_and_context_follow_the_equations(score: str, window: str, half_width: int, heads: int) -> None:
-    settings = settings_of(score, window, half_width, heads)
+def test_weights_and_context_follow_the_equations(
+    score: str, window: str, normalizer: recipe.NormalizerKind, half_width: int, heads: int
+) -> None:
+    settings = settings_of(score, window, half_width, heads, normalizer)
     attention = attention_of(settings)
     whole, summaries = annotations_of(LENGTHS), annotations_of(LENGTHS)[:, 0]
     queries, coverage = queries_of(settings, steps=len(STEPS)), coverage_of(LENGTHS, len(STEPS))
@@ -141,13 +153,14 @@ attentions = st.sampled_from([pair for pair in ATTENTIONS if pair[0] != "none"])
     st.integers(1, 4),
     st.integers(0, 12),
     st.sampled_from([1, 2, 4]),
+    st.sampled_from(NORMALIZERS),
     st.integers(0, 2**16),
 )
 def test_weights_are_a_distribution_over_the_real_tokens(
-    pair: tuple[str, str], lengths: list[int], half_width: int, step: int, heads: int, seed: int
+    pair: tuple[str, str], lengths: list[int], half_width: int, step: int, heads: int, normalizer: Any, seed: int
 ) -> None:
     score, window = pair
-    settings = settings_of(score, window, half_width, heads)
+    settings = settings_of(score, window, half_width, heads, normalizer)
     attention, rows = attention_of(settings), len(lengths)
     torch.manual_seed(seed)
     memory, queries = remembered(attention, tuple(lengths)), queries_of(settings, rows)
@@ -221,10 +234,40 @@ def test_a_window_beyond_the_rows_of_a_location_score_gets_no_weight_and_finite_
     assert queries.grad.isfinite().all()
 
 
-def test_the_softmax_is_stable_for_extreme_scores() -> None:
+every_normalizer = pytest.mark.parametrize(
+    "normalize", [build_normalizer(kind) for kind in get_args(recipe.NormalizerKind)]
+)
+
+
+@every_normalizer
+def test_every_normalizer_is_stable_for_extreme_scores(normalize: Normalizer) -> None:
     scores = torch.tensor([[1e4, -1e4, 1e4, 5.0], [-1e30, -1e30, float("-inf"), 1e30]])
     allowed = torch.tensor([[True, True, True, True], [True, True, True, False]])
-    assert masked_softmax(scores, allowed).tolist() == [[0.5, 0, 0.5, 0], [0.5, 0.5, 0, 0]]
+    torch.testing.assert_close(normalize(scores, allowed), torch.tensor([[0.5, 0, 0.5, 0], [0.5, 0.5, 0, 0]]))
+
+
+@given(st.integers(1, 60), st.floats(-3, 1.8), st.sampled_from(NORMALIZERS), st.integers(0, 2**16))
+def test_normalizers_follow_the_equations(length: int, log_scale: float, kind: Any, seed: int) -> None:
+    """Also in fp32, in long sentences, with ties, and for large and small scores."""
+    torch.manual_seed(seed)
+    scores = 10**log_scale * torch.randint(-9, 9, (2, length)).double() + torch.randn(2, length).double()
+    scores[:, length // 2 :] = scores[:, length // 2 :].round()
+    allowed, normalize = torch.rand(2, length) < 0.8, build_normalizer(kind)
+    expected = np.stack(
+        [reference.NORMALIZERS[kind](*row) for row in zip(scores.numpy(), allowed.numpy(), strict=True)]
+    )
+    np.testing.assert_allclose(normalize(scores, allowed), expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(normalize(scores.float(), allowed), expected, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", get_args(recipe.NormalizerKind))
+def test_normalizers_have_the_gradients_of_finite_differences(kind: recipe.NormalizerKind) -> None:
+    torch.manual_seed(1)
+    scores = torch.randn(4, 9, dtype=torch.float64, requires_grad=True)
+    allowed, normalize = mask_of([9, 4, 1, 7]), build_normalizer(kind)
+    assert torch.autograd.gradcheck(lambda values: normalize(values, allowed), scores)
+    assert torch.autograd.gradgradcheck(lambda values: normalize(values, allowed), scores)
+    assert ((normalize(scores, allowed) == 0)[0].any()) == (kind != "softmax")
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
@@ -232,10 +275,13 @@ def test_softmax_inputs_are_at_least_fp32(kind: torch.dtype) -> None:
     assert at_least_fp32(torch.zeros(1, dtype=kind)).dtype == torch.promote_types(kind, torch.float32)
 
 
-def test_a_row_without_allowed_positions_gets_no_weight() -> None:
+@every_normalizer
+def test_a_row_without_allowed_positions_gets_no_weight(normalize: Normalizer) -> None:
     scores = torch.tensor([[1.0, 2.0], [3.0, 3.0]], requires_grad=True)
-    weights = masked_softmax(scores, torch.tensor([[False, False], [True, True]]))
-    assert weights.tolist() == [[0, 0], [0.5, 0.5]]
+    weights = normalize(scores, torch.tensor([[False, False], [True, True]]))
+    torch.testing.assert_close(weights, torch.tensor([[0, 0], [0.5, 0.5]]))
     (weights * torch.tensor([1.0, 2.0])).sum().backward()
     assert scores.grad is not None
-    assert scores.grad.tolist() == [[0, 0], [-0.25, 0.25]]
+    assert scores.grad.isfinite().all()
+    assert scores.grad[0].tolist() == [0, 0]
+    assert scores.grad[1, 0] < 0 < scores.grad[1, 1]

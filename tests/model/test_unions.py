@@ -110,6 +110,7 @@ SETTINGS = [
     ("encoder", "direction"),
     ("attention", "score"),
     ("attention", "window"),
+    ("attention", "normalizer"),
     ("decoder", "cell"),
     ("decoder", "order"),
     ("decoder", "readout"),

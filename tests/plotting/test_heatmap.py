@@ -70,16 +70,19 @@ def test_only_small_matrices_carry_their_weights(tmp_path: Path) -> None:
         assert "0.09" not in found
 
 
-def test_attention_of_0_is_struck_out_but_not_a_posterior_or_a_missing_link(tmp_path: Path) -> None:
-    weights = np.array([[0.0, 0.4, 0.6], [0.01, 0.99, 0.0]])
-    plot_alignment(Alignment(weights, tuple("abc"), tuple("xy")), tmp_path / "a.svg")
-    assert (tmp_path / "a.svg").read_text().count("stroke: #8c8c8c") == 2 + 1  # and the legend
-    assert "not read" in texts(tmp_path / "a.svg")
-    plot_alignment(Alignment(weights, tuple("abc"), tuple("xy")), tmp_path / "b.svg", weights="posterior weight")
-    assert "stroke: #8c8c8c" not in (tmp_path / "b.svg").read_text()
-    plot_alignment(Alignment.of_links("a b c", "x y", "0-0 2-1"), tmp_path / "b.svg")
-    assert "stroke: #8c8c8c" not in (tmp_path / "b.svg").read_text()
-    assert set(texts(tmp_path / "b.svg")) == {*"abcxy", "link"}
+def test_weights_of_0_are_white_but_not_the_smallest_or_a_missing_link(tmp_path: Path) -> None:
+    def empty_cells(alignment: Alignment, **options: Any) -> int:
+        """Cells in the color of the smallest weights."""
+        plot_alignment(alignment, tmp_path / "a.svg", **options)
+        return (tmp_path / "a.svg").read_text().count("fill: #edf2f8")
+
+    weights = Alignment(np.array([[0.0, 0.4, 0.6], [1e-6, 1 - 1e-6, 0.0]]), tuple("abc"), tuple("xy"))
+    assert empty_cells(weights) == empty_cells(weights, weights="posterior weight") == 1
+    assert "weight 0" in texts(tmp_path / "a.svg")
+    assert empty_cells(weights, style="gray") == 0
+    assert "weight 0" not in texts(tmp_path / "a.svg")
+    assert empty_cells(Alignment.of_links("a b c", "x y", "0-0 2-1")) == 4
+    assert set(texts(tmp_path / "a.svg")) == {*"abcxy", "link"}
 
 
 @pytest.mark.parametrize(

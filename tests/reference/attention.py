@@ -5,6 +5,8 @@ steps before, C_{i-1,j} = sum_{k<i} alpha_kj (Tu et al. 2016, eq. 7, with a fert
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +141,32 @@ def masked_softmax(scores: Array, allowed: NDArray[np.bool_]) -> Array:
     return alpha
 
 
+def masked_entmax(scores: Array, allowed: NDArray[np.bool_], shape: float) -> Array:
+    """alpha_ij = max((a - 1) e_ij - tau, 0)^(1 / (a - 1)) with a = `shape` above 1 (Peters et al. 2019, 3); tau by bisection.
+
+    With a = 2 that is sparsemax, the nearest distribution to the scores (Martins and Astudillo 2016, 2.1).
+    """
+    alpha = np.zeros(len(scores))
+    read = [j for j in range(len(scores)) if allowed[j] and scores[j] > -math.inf]
+    if not read:
+        return alpha
+    largest = max((shape - 1) * scores[j] for j in read)
+    low, high = largest - 1, largest  # the sum is at least 1, and 0
+    for _ in range(100):
+        tau = (low + high) / 2
+        for j in read:
+            alpha[j] = max((shape - 1) * scores[j] - tau, 0) ** (1 / (shape - 1))
+        low, high = (tau, high) if alpha.sum() > 1 else (low, tau)
+    return alpha
+
+
+NORMALIZERS: dict[str, Callable[[Array, NDArray[np.bool_]], Array]] = {
+    "softmax": masked_softmax,
+    "sparsemax": partial(masked_entmax, shape=2.0),
+    "entmax15": partial(masked_entmax, shape=1.5),
+}
+
+
 def expected_annotation(alpha: Array, annotations: Array) -> Array:
     """c_i = sum_j alpha_ij h_j (Bahdanau et al. 2015, eq. 5)."""
     context = np.zeros(annotations.shape[1])
@@ -197,8 +225,8 @@ def attend_with_heads(
 def attend_once(
     query: Array, step: int, annotations: Array, coverage: Array | None, attention: Tree, weights: Weights
 ) -> tuple[Array, Array]:
-    """c_i and alpha_i = softmax(e_i) x window factor, not renormalized after the Gaussian (Luong et al. 2015, eq. 10)."""
+    """c_i and alpha_i = normalizer(e_i) x window factor, not renormalized after the Gaussian (Luong et al. 2015, eq. 10)."""
     scores = SCORES[attention["score"]["kind"]](query, annotations, coverage, under(weights, "score"))
     factor = window_factor(query, step, len(annotations), attention["window"], weights)
-    alpha = masked_softmax(scores, factor > 0) * factor
+    alpha = NORMALIZERS[attention["normalizer"]](scores, factor > 0) * factor
     return expected_annotation(alpha, annotations), alpha

@@ -12,6 +12,7 @@ ORDERS = {
     "luong": {"kind": "update-then-attend", "input_feeding": False},
     "luong-feeding": {"kind": "update-then-attend", "input_feeding": True},
 }
+NORMALIZERS = ("softmax", "sparsemax", "entmax15")
 SCORES = ("additive", "dot", "general", "concat", "location", "none")
 WINDOWS = ("global", "local-m", "local-p")
 CELLS = ("gru", "gru-reset-before", "lstm")
@@ -54,6 +55,7 @@ def small(
     window: str = "global",
     half_width: int = 1,
     ratio: float = 1.0,
+    normalizer: str = "softmax",
     heads: int = 1,
     coverage: bool = False,
     order: str = "bahdanau",
@@ -98,6 +100,7 @@ def small(
         "attention": {
             "score": {"kind": score, **SCORE_SIZES.get(score, {})} | ({"coverage": True} if coverage else {}),
             "window": {"kind": window, **windows[window]},
+            "normalizer": normalizer,
             "heads": heads,
         },
         "decoder": {

@@ -123,6 +123,7 @@ function drawCell(view, source, target) {
     make("span", {}, weight >= 0.1 ? weight.toFixed(2) : ""),
   );
   cell.style.setProperty("--weight", weight);
+  cell.classList.toggle("zero", weight === 0);
   cell.classList.toggle("half", weight > 0.52);
   cell.classList.toggle("strong", weight > 0.72);
   cell.classList.toggle("link", view.links.has(`${source},${target}`));

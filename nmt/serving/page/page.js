@@ -162,7 +162,7 @@ function showDetails(column) {
 }
 
 function viewOf(column, { source, target, weights, links }) {
-  const thousandths = weights.map((row) => row.map((weight) => Math.round(1000 * weight)));
+  const thousandths = weights.map((row) => row.map((weight) => Math.max(Math.round(1000 * weight), weight > 0)));
   const languages = [column.model.source, column.model.target];
   const view = drawReading({ source, target, weights: thousandths }, { links }, null, languages);
   listen(view);

@@ -13,7 +13,7 @@ from torch import Tensor
 from nmt.fast import gru, int8, packed_gru
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.search import FastSearch
-from nmt.model.attention import masked_softmax
+from nmt.model.normalizers import masked_softmax
 from nmt.search.beam import Candidates
 from nmt.search.candidates import top_tokens
 from nmt.search.finished import FinishedHypotheses

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 import nmt
+from nmt.model import masked_entmax15, masked_softmax, masked_sparsemax
 from nmt.model.attention import Attention
 from nmt.model.build import build_model
 from nmt.model.readout import AttentionalReadout
@@ -79,6 +80,53 @@ for name, scores in by_module.items():
 print("by hand and by module: the same")
 
 # %% [markdown]
+# ## Weights that are zero
+#
+# A softmax gives some weight to every word, however low its score. Two later papers take a threshold $\tau$ off the scores instead, and
+# what falls below it gets exactly zero. $\tau$ is the number with which the weights sum to one.
+#
+# * **sparsemax** (Martins and Astudillo 2016): $a_t(s) = \max(e_s - \tau, 0)$
+# * **1.5-entmax** (Peters, Niculae and Martins 2019): $a_t(s) = \max(e_s / 2 - \tau, 0)^2$
+#
+# The same scores of one sentence, normalized in three ways. They are made up: 2 where words translate each other, and noise around it.
+# White is zero.
+
+# %%
+SENTENCE = "The old teacher does not open the window .".split()
+TRANSLATION = "Der alte Lehrer öffnet das Fenster nicht .".split()
+LINKS = [(0, 0), (1, 1), (2, 2), (3, 5), (4, 6), (5, 7), (6, 3), (6, 4), (7, 8)]  # (target, source)
+torch.manual_seed(1)
+made_up = 0.7 * torch.randn(len(TRANSLATION), len(SENTENCE)).double()
+for target, source in LINKS:
+    made_up[target, source] += 2
+everywhere = torch.ones_like(made_up, dtype=torch.bool)
+normalized = {
+    "softmax": masked_softmax(made_up, everywhere),
+    "sparsemax": masked_sparsemax(made_up, everywhere),
+    "1.5-entmax": masked_entmax15(made_up, everywhere),
+}
+for name, alpha in normalized.items():
+    assert np.allclose(alpha.sum(1), 1)
+    print(f"{name:10} zeros: {100 * (alpha == 0).double().mean():.0f} %   alte: {array(alpha[1])}")
+nmt.plot_alignment(
+    [nmt.Alignment(array(alpha), tuple(SENTENCE), tuple(TRANSLATION)) for alpha in normalized.values()],
+    title=list(normalized),
+)
+
+# %% [markdown]
+# By hand, for *alte*: the scores that sparsemax keeps lie above the threshold, all others below.
+
+# %%
+row, expected = array(made_up[1]), array(normalized["sparsemax"][1])
+kept = expected > 0
+tau = (row[kept].sum() - 1) / kept.sum()
+assert np.allclose(np.maximum(row - tau, 0), expected)
+print(f"tau = {tau:.3f}, kept: {row[kept]}, the largest of the others: {row[~kept].max():.3f}")
+
+# %% [markdown]
+# In a recipe it is `model.attention.normalizer: sparsemax` or `entmax15`, with any score and any window; the Gaussian of a window is
+# applied after it.
+#
 # ## Three windows
 #
 # *Global* attention reads every word at every step. *Local* attention reads the words in $[p_t - D, p_t + D]$, around a center $p_t$

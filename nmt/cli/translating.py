@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,9 @@ def translate(
         int | None, option("Write the N best, as `line TAB score TAB text`.", "N", default="the best", min=1)
     ] = None,
     alignments: Annotated[Path | None, file_option("Write links `source-target`, from 0; - shows them.")] = None,
+    prefix: Annotated[
+        Path | None, file_option("What each translation must begin with, a line each; may be blank.", "--prefix")
+    ] = None,
     split_sentences: options.SplitSentences = None,
     beam_size: options.BeamSize = None,
     length_penalty: options.LengthPenalty = None,
@@ -81,14 +85,17 @@ def translate(
     is_typed = streams.is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD
     links_path = None if is_shown else alignments
-    _check_files(source, output, links_path, lexicon)
-    if engine == "ray" and (alignments or threads or window or device != "auto" or STANDARD in (source, output)):
+    _check_files(output, links_path, (source, lexicon, prefix))
+    if engine == "ray" and (
+        alignments or prefix or threads or window or device != "auto" or STANDARD in (source, output)
+    ):
         raise UsageError(
-            "--engine ray translates files into a folder: name both with -i and -o, and leave out --alignments, --threads, "
-            "--window and --device."
+            "--engine ray translates files into a folder: name both with -i and -o, and leave out --alignments, --prefix, "
+            "--threads, --window and --device."
         )
     options.set_up(quiet=quiet, threads=threads)
     from nmt.bundle.languages import choose_direction
+    from nmt.data.lines import read_lines
 
     bundles = options.load_models(models, device)
     direction = choose_direction(bundles[0].recipe.data, to)
@@ -127,7 +134,8 @@ def translate(
         links_file = links_path and stack.enter_context(streams.open_output(links_path, keep_part=True))
         is_hidden = not is_watched(quiet=quiet) or streams.is_terminal(source) or text_file.isatty()
         total = None if is_hidden else streams.count_lines(source)
-        translations = with_progress(translator.stream(texts), "translating", total=total, quiet=is_hidden)
+        results = translator.stream(texts, prefix=read_lines(prefix) if prefix else "")
+        translations = with_progress(results, "translating", total=total, quiet=is_hidden)
         text_file.writelines(writer.header())
         cut = 0
         for number, translation in enumerate(translations, start=1):
@@ -143,10 +151,10 @@ def translate(
     warn_of_cut(cut)
 
 
-def _check_files(source: Path, output: Path, links: Path | None, lexicon: Path | None) -> None:
+def _check_files(output: Path, links: Path | None, inputs: Sequence[Path | None]) -> None:
     """Raise UsageError if an output is an input, or both outputs go to the same place."""
     for path in (output, links):
-        streams.check_not_input(path, (source, lexicon))
+        streams.check_not_input(path, inputs)
     if links == output:
         raise UsageError(
             "Translations and --alignments cannot go to the same place: name another file for one of them."

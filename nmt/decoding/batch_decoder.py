@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -12,6 +13,7 @@ from nmt.data.batching import pad
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.minimum_bayes_risk import most_expected
 from nmt.decoding.options import DecodingOptions
+from nmt.decoding.prefixed import PrefixedEnsemble
 from nmt.decoding.unknown import UnknownWords
 from nmt.fast import pack_search
 from nmt.runtime.device import threads_for, torch_defaults
@@ -19,6 +21,7 @@ from nmt.search.hypothesis import Penalties, no_alignment
 from nmt.search.loop import Search
 from nmt.search.options import SearchOptions
 from nmt.search.sampling import Sampling
+from nmt.text.prefix import Prefix
 from nmt.text.subwords import BOS, EOS, PAD, Subwords
 
 CHECK_EVERY = 8
@@ -36,6 +39,8 @@ class SourceSentence:
     """The number of the line, and the number of the part in it."""
     target: tuple[int, ...] = ()
     """The ids of its translation, if that is known."""
+    prefix: str = ""
+    """The text that its translation must begin with."""
 
     @property
     def length(self) -> int:
@@ -64,7 +69,7 @@ class BatchDecoder:
             tags: the tokens before every source, for each member; alignments leave them out.
             unwritten: target tokens that no translation has.
         """
-        self.ensemble, self.settings, self.tags = ensemble, settings, tags
+        self.ensemble, self.target, self.settings, self.tags = ensemble, target, settings, tags
         self.unknown = UnknownWords(source, target, settings.replace_unknown)
         self.penalties = Penalties(settings.length_penalty, settings.coverage_penalty)
         self.draws, self.hypotheses = settings.draws, settings.hypotheses
@@ -80,10 +85,16 @@ class BatchDecoder:
                 pad([[*tag, *sentence.ids[member], EOS] for sentence in sentences]).to(ensemble.device)
                 for member, tag in enumerate(self.tags)
             ]
-            memory = ensemble.encode(sources)
+            prefixes = [Prefix(self.target, sentence.prefix) for sentence in sentences]
+            prefix_ids = self.target.encode_batch([sentence.prefix for sentence in sentences])
+            models: Any = PrefixedEnsemble(ensemble, prefixes) if any(prefix_ids) else ensemble
+            memory = models.encode(sources)
             # 10 and the end mark more
-            lengths = [int(settings.max_ratio * len(sentence.ids[0])) + 11 for sentence in sentences]
-            start = ensemble.step, ensemble.start(memory), memory, torch.tensor(lengths)
+            lengths = [
+                max(int(settings.max_ratio * len(sentence.ids[0])), len(ids)) + 11
+                for sentence, ids in zip(sentences, prefix_ids, strict=True)
+            ]
+            start = models.step, models.start(memory), memory, torch.tensor(lengths)
             mask = sources[0] != PAD
             if self.draws is None:
                 n_best_lists = self.searching.run(*start, source_mask=mask)
@@ -98,9 +109,13 @@ class BatchDecoder:
                 for n_best in n_best_lists
             ]
         written = []
-        for sentence, n_best in zip(sentences, n_best_lists, strict=True):
+        for sentence, prefix, n_best in zip(sentences, prefixes, n_best_lists, strict=True):
             drawn = [
-                (hypothesis, self.unknown.text(sentence.text, sentence.ids[0], hypothesis)) for hypothesis in n_best
+                (
+                    hypothesis,
+                    self.unknown.text(sentence.text, sentence.ids[0], hypothesis, prefix.unknown(hypothesis.ids)),
+                )
+                for hypothesis in n_best
             ]
             hypotheses = most_expected(drawn, settings.n_best, settings.mbr_beta) if self.chooses_by_risk else drawn
             columns = len(sentence.ids[0]) + 1

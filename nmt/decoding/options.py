@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from numbers import Integral
 from typing import Annotated, Any, TypeGuard
 
@@ -105,6 +106,17 @@ def checked_lines(lines: object) -> Iterator[str]:
         if not isinstance(line, str):
             raise UsageError(f"Line {number} must be a str, but is {described(line)}.")
         yield line
+
+
+def with_prefixes(lines: object, prefix: object) -> Iterator[tuple[str, str]]:
+    """Each line with its prefix; "" stands for none at all. Raises UsageError as `checked_lines` does, or if their numbers differ."""
+    if prefix == "":
+        yield from ((line, "") for line in checked_lines(lines))
+        return
+    for number, (line, text) in enumerate(zip_longest(checked_lines(lines), checked_lines(prefix)), start=1):
+        if line is None or text is None:
+            raise UsageError(f"There must be a prefix for each line, but only one of them has a line {number}.")
+        yield line, text
 
 
 def checked_pairs(pairs: object) -> Iterator[Pair]:

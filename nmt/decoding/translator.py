@@ -23,7 +23,7 @@ from nmt.alignment.translation import (
 from nmt.bundle.folder import Bundle
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.halving import Halving
-from nmt.decoding.options import DecodingOptions, Pair, checked_lines, checked_pairs, is_pair
+from nmt.decoding.options import DecodingOptions, Pair, checked_pairs, is_pair, with_prefixes
 from nmt.decoding.packed import PackedModels
 from nmt.decoding.parts import join, split_text
 from nmt.decoding.shortlist import Shortlist
@@ -171,14 +171,26 @@ class Translator:
 
     @overload
     def translate(
-        self, lines: str, *, first_line: int = 1, show_progress: bool = False, **options: Any
+        self, lines: str, *, prefix: str = "", first_line: int = 1, show_progress: bool = False, **options: Any
     ) -> Translation: ...
     @overload
     def translate(
-        self, lines: Iterable[str], *, first_line: int = 1, show_progress: bool = False, **options: Any
+        self,
+        lines: Iterable[str],
+        *,
+        prefix: Iterable[str] = "",
+        first_line: int = 1,
+        show_progress: bool = False,
+        **options: Any,
     ) -> list[Translation]: ...
     def translate(
-        self, lines: object, *, first_line: int = 1, show_progress: bool = False, **options: Any
+        self,
+        lines: object,
+        *,
+        prefix: object = "",
+        first_line: int = 1,
+        show_progress: bool = False,
+        **options: Any,
     ) -> Translation | list[Translation]:
         """Translate a sentence, or several.
 
@@ -187,9 +199,12 @@ class Translator:
 
         * A blank line has an empty translation.
         * Control characters are read as spaces, lone surrogates as U+FFFD. Translations have neither, so each is one line.
+        * A translation with a prefix begins with it, in its normal form; a last word may go on unless a space follows it. Such a line is
+          not split into sentences.
 
         Args:
             lines: a str, which is one sentence, or an iterable of lines. More lines than fit the memory: `stream`.
+            prefix: the text that the translation must begin with; of several lines one for each, "" for none.
             first_line: the number of the first line, for warnings and samples.
             show_progress: whether a bar on stderr shows how far a long list is, if stderr is a terminal.
             options: those of `DecodingOptions`, for this call only.
@@ -198,16 +213,19 @@ class Translator:
             A `Translation` for a str; else a list of them, in the order of the lines.
 
         Raises:
-            UsageError: `lines` is neither, a line is not a str, or an option does not exist or is out of range.
+            UsageError: `lines` is neither, a line is not a str, there are more or fewer prefixes than lines, or an option does not exist
+                or is out of range.
         """
         translator = self._called(options)
         if isinstance(lines, str):
-            [translation] = translator._translate([lines], first_line)
+            [translation] = translator._translate(with_prefixes([lines], [prefix]), first_line)
             return translation
-        results = translator._translate(checked_lines(lines), first_line)
+        results = translator._translate(with_prefixes(lines, prefix), first_line)
         return list(_watched(results, "translating", lines, show=show_progress))
 
-    def stream(self, lines: Iterable[str], *, first_line: int = 1, **options: Any) -> Iterator[Translation]:
+    def stream(
+        self, lines: Iterable[str], *, prefix: Iterable[str] = "", first_line: int = 1, **options: Any
+    ) -> Iterator[Translation]:
         """Translate lines as they are read, in their order.
 
             with open("news.en") as lines:
@@ -218,7 +236,7 @@ class Translator:
 
         Args and errors are those of `translate`.
         """
-        return self._called(options)._translate(checked_lines(lines), first_line)
+        return self._called(options)._translate(with_prefixes(lines, prefix), first_line)
 
     @overload
     def score(self, pairs: Pair, *, show_progress: bool = False, **options: Any) -> Translation: ...
@@ -276,9 +294,10 @@ class Translator:
         translations: Translation | list[Translation] = self.score(pairs, show_progress=show_progress, **options)
         return translations
 
-    def _translate(self, lines: Iterable[str], first_line: int = 1) -> Iterator[Translation]:
+    def _translate(self, lines: Iterable[tuple[str, str]], first_line: int = 1) -> Iterator[Translation]:
         numbers, failed = count(first_line), 0
-        windows = (self._read_lines(window, numbers) for window in _windows(lines, self._settings.window, len))
+        read = _windows(lines, self._settings.window, lambda line: len(line[0]) + len(line[1]))
+        windows = (self._read_lines(window, numbers) for window in read)
         usual = _BATCH_TOKENS if self._ensemble.device.type == "cpu" else _GPU_BATCH_TOKENS
         size = (self._settings.batch_tokens or usual) // self._decoder.hypotheses
         for line, n_best_lists in self._decode(windows, self._decoder.search, size):
@@ -335,26 +354,36 @@ class Translator:
         if warning := unseen.warning():
             logger.warning("%s", warning)
 
-    def _read_lines(self, lines: Sequence[str], numbers: Iterator[int]) -> list[_Line]:
-        """Encode the lines of a window but those that stay as they are; sentences that are too long are split."""
-        lines = [line.rstrip("\r\n") for line in lines]
-        normal = self._members[0].normalizer.all(lines)
+    def _read_lines(self, given: Sequence[tuple[str, str]], numbers: Iterator[int]) -> list[_Line]:
+        """Encode the lines of a window, given with their prefixes, but those that stay as they are; split sentences that are too long."""
+        lines = [line.rstrip("\r\n") for line, _ in given]
+        normal, prefixes = self._members[0].normalizer.all(lines), [self._prefix(prefix) for _, prefix in given]
         source, reads_all = self.recipe.data.source, self._settings.keep_numbers is False
-        is_read = [any(map(str.isalpha, line)) or (reads_all and line) for line in normal]
-        texts_of_lines = [
-            self._sentences(line, source) if read else [] for line, read in zip(normal, is_read, strict=True)
-        ]
+        texts_of_lines = []
+        for line, prefix in zip(normal, prefixes, strict=True):
+            is_read = any(map(str.isalpha, line)) or (reads_all and line)
+            texts_of_lines.append([line] if prefix else self._sentences(line, source) if is_read else [])
         encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
         window = []
-        for line, texts, number in zip(lines, texts_of_lines, numbers, strict=False):
+        for line, texts, prefix, number in zip(lines, texts_of_lines, prefixes, numbers, strict=False):
             sentences: list[SourceSentence] = []
             for sentence in islice(encoded, len(texts)):
                 is_short = sentence.length <= self._settings.max_source
                 name = f"Line {number}" if len(texts) == 1 else f"A sentence of line {number}"
                 sentences += [sentence] if is_short else self._parts(sentence, name)
-            placed = [replace(sentence, place=(number, place)) for place, sentence in enumerate(sentences)]
+            placed = [
+                replace(sentence, place=(number, place), prefix="" if place else prefix)
+                for place, sentence in enumerate(sentences)
+            ]
             window.append(_Line(line, placed))
         return window
+
+    def _prefix(self, text: str) -> str:
+        """The normal form of a prefix, with a space at its end if it has any. Raises UsageError if there is a shortlist."""
+        normal = self._members[0].normalizer(text)
+        if normal and self._ensemble.shortlist is not None:
+            raise UsageError("A prefix may need tokens that are not on the shortlist: leave one out.")
+        return f"{normal} " if normal and text.rstrip("\r\n")[-1:].isspace() else normal
 
     def _sentences(self, line: str, language: str) -> list[str]:
         """The sentences of a line that are read by themselves, or the line as the only one."""

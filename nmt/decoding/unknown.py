@@ -29,26 +29,34 @@ class UnknownWords:
         """Without a lexicon, not even an empty one, unknown tokens stay."""
         self.source, self.target, self.lexicon = source, target, lexicon
 
-    def text(self, line: str, source_ids: Sequence[int], hypothesis: Hypothesis) -> str:
+    def text(self, line: str, source_ids: Sequence[int], hypothesis: Hypothesis, known: Sequence[str] = ()) -> str:
         """The text of a hypothesis. An unknown token without weight on any source word stays.
 
         Args:
             line: the source.
             source_ids: its token ids.
             hypothesis: the translation, with its alignment.
+            known: what the first unknown tokens stand for.
         """
+        return clean(
+            self.target.decode(
+                hypothesis.ids, unknown=[*known, *self._replaced(line, source_ids, hypothesis)[len(known) :]]
+            )
+        )
+
+    def _replaced(self, line: str, source_ids: Sequence[int], hypothesis: Hypothesis) -> list[str | None]:
+        """What replaces each unknown token; None where it stays."""
         places = [place for place, index in enumerate(hypothesis.ids) if index == UNK]
         words, word_of = words_of(self.source, source_ids, line) if places else ((), [])
         if not words or self.lexicon is None:
-            return clean(self.target.decode(hypothesis.ids))
+            return [None] * len(places)
         rows = hypothesis.alignment.numpy()[places, : len(word_of)].astype(np.float64)
         weights = rows @ (np.array(word_of)[:, None] == np.arange(len(words)))
         aligned = [words[word] for word in weights.argmax(axis=1)]
-        replaced = [
+        return [
             self.lexicon.get(word, word) if weight > 0 else None
             for word, weight in zip(aligned, weights.max(axis=1), strict=True)
         ]
-        return clean(self.target.decode(hypothesis.ids, unknown=replaced))
 
 
 def read_lexicon(path: Path) -> dict[str, str]:

@@ -36,7 +36,8 @@ def top_tokens(
         count = min(size + len(forbid), chunk.shape[1])
         values, ids = chunk.topk(min(count + 1, chunk.shape[1]), dim=1)
         if breaks_ties and values.shape[1] > count:
-            tied = (values[:, count - 1] == values[:, count]).nonzero().squeeze(1)
+            last = values[:, count - 1]
+            tied = ((last == values[:, count]) & (last > NEG_INF)).nonzero().squeeze(1)
             if len(tied):
                 ranked, order = chunk[tied].sort(dim=1, descending=True, stable=True)
                 values[tied, :count], ids[tied, :count] = ranked[:, :count], order[:, :count]

@@ -14,6 +14,7 @@ import math
 import random
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -223,6 +224,29 @@ class Subwords:
         text = text.removeprefix(" ") if self._has_prefix else text
         text = text.removesuffix(" ") if self._has_suffix else text
         return text.replace(_STAND_IN, _MARK)
+
+    def spelling(self, text: str) -> bytes:
+        """The bytes that the tokens of a text spell, one after the other."""
+        return (_escape(f" {text}") if self._has_prefix else _escape(text)).encode()
+
+    def spelling_on(self, rest: bytes) -> Iterator[tuple[int, int]]:
+        """The tokens that spell the first of these bytes, or all of them and more; each with how many of them it spells."""
+        ordered, by_spelling, longest = self._spellings
+        sizes = range(1, min(len(rest) - 1, longest) + 1)
+        yield from ((index, size) for size in sizes for index in by_spelling.get(rest[:size], ()))
+        for spelling, index in ordered[bisect_left(ordered, (rest,)) :]:
+            if not spelling.startswith(rest):
+                break
+            yield index, len(rest)
+
+    @cached_property
+    def _spellings(self) -> tuple[list[tuple[bytes, int]], dict[bytes, list[int]], int]:
+        """The bytes and ids of all tokens that are written, in order of the bytes; the ids of these bytes; the most bytes of one."""
+        ordered = sorted((spelling, index) for index, spelling in enumerate(self._bytes) if spelling and index != UNK)
+        by_spelling: dict[bytes, list[int]] = {}
+        for spelling, index in ordered:
+            by_spelling.setdefault(spelling, []).append(index)
+        return ordered, by_spelling, max(map(len, by_spelling))
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """The tokens as SentencePiece spells them: `▁` begins a word, `<0xE2>` is a byte."""

@@ -45,6 +45,8 @@ TABLE = {
     "translate blind --alignments links": (1, "blind was trained without attention"),
     "translate en-de --replace-unknown --lexicon broken": (1, "broken, line 2: a line is a source word"),
     "translate en-de --replace-unknown --lexicon lexicon -o lexicon": (2, "lexicon is the input itself"),
+    "translate en-de -i text.en --prefix lexicon": (2, "a prefix for each line, but only one of them has a line"),
+    "translate en-de -i text.en --prefix text.de -o text.de": (2, "text.de is the input itself"),
     "translate en-de --shortlist text.en": (1, "Cannot read"),
     "translate en-de -i film.srt": (1, "film.srt is no file with one sentence per line: `sub2po`"),
     "translate en-de -i word.txt -o new": (1, "word.txt is not text, but a zip file, such as a Word document"),

@@ -155,6 +155,18 @@ def test_of_samples_the_one_most_like_all_is_written(model: Path) -> None:
     assert listed.stderr.decode().startswith("The lists are ranked by expected chrF (--mbr), not by their scores")
 
 
+def test_translations_begin_as_a_file_says(model: Path, tmp_path: Path) -> None:
+    text, prefixes = (
+        b"the dog sees the cat\nthe man likes the house\nthe dog sees the cat\n",
+        ["der ka", "", "die katze "],
+    )
+    free = good(nmt("translate", model, stdin=text)).splitlines()
+    (tmp_path / "prefixes").write_text("".join(f"{prefix}\n" for prefix in prefixes))
+    lines = good(nmt("translate", model, "--prefix", tmp_path / "prefixes", stdin=text)).splitlines()
+    assert [f"{line} ".startswith(prefix) for line, prefix in zip(lines, prefixes, strict=True)] == [True] * 3
+    assert lines[1] == free[1]
+
+
 def test_a_reader_that_leaves_early_is_no_error(model: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [*NMT, "translate", str(model)]

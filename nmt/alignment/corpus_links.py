@@ -108,14 +108,15 @@ class TokenLinks:
 
         Args:
             pairs: source and target ids.
-            rows: their rows in the encoded corpus.
+            rows: their rows in the encoded corpus; pairs beyond it, which training made of others, have no links.
         """
         sources, targets = (
             _spans(texts, *side) for texts, side in zip(zip(*pairs, strict=True), self.sides, strict=True)
         )
-        links = self.words.of_rows(self.corpus.rows[list(rows)])
-        batch_row = np.repeat(np.arange(len(rows)), [len(pair_links) for pair_links in links])
-        positions = np.concatenate(links)
+        known = np.flatnonzero(np.less(rows, len(self.corpus)))
+        links = self.words.of_rows(self.corpus.rows[np.take(rows, known)])
+        batch_row = np.repeat(known, [len(pair_links) for pair_links in links])
+        positions = np.concatenate([np.zeros((0, 2), np.int32), *links])
         width, height = (
             max(side.max(), positions[:, i].max(initial=0) + 1) for i, side in ((0, sources), (1, targets))
         )

@@ -37,6 +37,8 @@ _LONGER = 1.4
 """How many times as long as in training lines must be in validation for joined pairs to be worth their time."""
 _COPYING, _UNSEEN_FOR_COPYING = 0.3, 0.1
 """The share of pairs with copied words, and from which share of new words on."""
+_MOST_GUIDED = 2e6
+"""The most target tokens whose word links guide attention: from more it learns as much by itself."""
 _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
 _FEW_PAIRS, _MANY_UNSEEN = 25_000, 0.2
 
@@ -129,6 +131,7 @@ def choose_settings(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]
         _subwords(text, given),
         _model(text, shown, given),
         _training(shown, given),
+        *_guidance(text, given),
         *_validation(text, given),
     ]
 
@@ -136,9 +139,7 @@ def choose_settings(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]
 def _filters(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     """Without duplicates, and with nearly all of the rest."""
     most = given.get("data.filters.max_length", min(max(_rounded(4 * text.longest, 50), 100), 300))
-    # There are no links of new pairs.
-    is_guided = any(key.startswith("training.guided_alignment") and value is not None for key, value in given.items())
-    may_join, may_copy = (key not in given and not is_guided for key in ("data.concatenation", "data.copying"))
+    may_join, may_copy = (key not in given for key in ("data.concatenation", "data.copying"))
     is_short = may_join and text.valid_length > _LONGER * text.target.words / text.pairs
     has_names = text.source.is_spaced and _has_same_letters(text)
     copies = may_copy and text.unseen > _UNSEEN_FOR_COPYING and has_names
@@ -192,8 +193,7 @@ def _model(text: TextProfile, shown: TextProfile, given: Mapping[str, Any]) -> C
     hidden = given.get("model.encoder.hidden", min(max(_rounded(size, 64), 128), 320))
     embedding = given.get("model.embedding", 128 if hidden <= 128 else 256)
     dropout = next(rates for most, rates in _DROPOUT if text.target.tokens <= most)
-    score = given.get("model.attention.score.kind", given.get("model.attention.score"))
-    is_lexical = given.get("model.lexical", score not in ("dot", "none") and given.get("model.attention.heads", 1) == 1)
+    is_lexical = given.get("model.lexical", _score(given) not in ("dot", "none") and given.get("model.attention.heads", 1) == 1)
     return Choice(
         {
             "model.kind": "recurrent",
@@ -241,6 +241,13 @@ def _training(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     )
 
 
+def _guidance(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]:
+    """Attention hardly learns from little text where to look; word links, which need no model, tell it."""
+    if text.target.tokens > _MOST_GUIDED or _score(given) == "none":
+        return []
+    return [Choice({"training.guided_alignment.links": "hmm"}, "Attention: guided by the word links of `nmt links`.")]
+
+
 def _validation(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]:
     """By chrF where BLEU tells little apart: little text, or words of many forms; and what training tries at its end."""
     metric, because = "bleu", ""
@@ -264,6 +271,11 @@ def _validation(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]:
             Choice({MBR_SAMPLES: None, MBR_BETA: 2.0}, f"Search: minimum Bayes risk decoding is tried {last}.")
         )
     return choices
+
+
+def _score(given: Mapping[str, Any]) -> Any:
+    """The attention's score, if the recipe says it."""
+    return given.get("model.attention.score.kind", given.get("model.attention.score"))
 
 
 def _has_same_letters(text: TextProfile) -> bool:

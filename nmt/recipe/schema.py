@@ -59,11 +59,6 @@ class Recipe(Section):
                 "training.guided_alignment has no attention to guide, because model.attention.score is none: "
                 "leave it out or choose a score"
             )
-        changing = next((key for key in ("concatenation", "copying") if getattr(self.data, key)), None)
-        if guided is not None and changing:
-            raise ValueError(
-                f"data.{changing} makes new pairs, for which training.guided_alignment has no links: leave one out"
-            )
         train = self.data.train if isinstance(self.data.train, str) else "a mixture"
         if guided is not None and guided.links == "gold" and not train.startswith("sample:"):
             raise ValueError(
@@ -73,7 +68,9 @@ class Recipe(Section):
         faults = {
             "turns the training text round, which must be one corpus: data.train is a list": train == "a mixture",
             "translates back to data.source, which is data.target": self.data.source == self.data.target,
-            "makes new pairs, for which training.guided_alignment has no links: leave one out": guided is not None,
+            "makes new pairs, for which a file of links has none: set training.guided_alignment.links to hmm": (
+                guided is not None and guided.links != "hmm"
+            ),
             "compares translations: let training.validation.metrics begin with bleu or chrf": (
                 self.training.validation.metrics[0] == "perplexity"
             ),

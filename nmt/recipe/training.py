@@ -122,7 +122,7 @@ class GuidedAlignmentConfig(Section):
     links: str
     """The links: a file with one line `i-j i-j ...` per pair of data.train (source-target word from 0, between plain spaces of the text
     as it is, before data.normalization; characters in text without spaces), `hmm` for those that `nmt links` finds in data.train, or
-    `gold` for those of the sample."""
+    `gold` for those of the sample. Pairs that data.concatenation and data.copying make of others have none."""
     weight: Positive = 0.5
     """Weight of the attention's cross-entropy per linked token, relative to that per predicted token."""
     decay: Annotated[float, Field(gt=0, le=1)] = 1.0

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import nmt
 from nmt.alignment.corpus_links import TokenLinks, WordLinks, load_links, splits_of
@@ -179,6 +180,17 @@ def test_tokens_are_linked_if_their_words_are(
             original = int(encoded.rows[rows[index]])
             result = set(map(tuple, batch.links[index].nonzero().tolist()))
             assert result == expected(links, original, subwords, subwords, pair)
+
+
+def test_pairs_that_training_made_of_others_have_no_links(folder: Path) -> None:
+    subwords = make_subwords()
+    encoded = encode_corpus(corpus_of(folder), subwords, subwords, None)
+    linker = TokenLinks(load(folder), encoded, subwords, subwords)
+    pairs, made = encoded[[0, 1]], len(encoded)
+    alone, mixed = linker.of_batch(pairs, [0, 1]), linker.of_batch([*pairs, pairs[0]], [0, 1, made])
+    assert torch.equal(mixed[:2], alone)
+    assert not mixed[2].any()
+    assert not linker.of_batch(pairs, [made, made + 1]).any()
 
 
 def test_tokens_of_text_without_spaces_have_the_links_of_their_characters(tmp_path: Path) -> None:

@@ -54,7 +54,6 @@ BAD_OVERRIDES = [
     ("training.pretrained=a", "subwords={source_model: x, target_model: x}", "set training.pretrained.subwords: new"),
     ("training.guided_alignment.links=gold", "model.attention.score=none", "guided_alignment has no attention"),
     ("training.guided_alignment.links=gold", "data.train=a/train", "links: gold needs a corpus that has links"),
-    ("training.guided_alignment.links=hmm", "data.copying=0.3", "data.copying makes new pairs"),
 ]
 """Overrides of the smallest recipe, and last what the message says."""
 

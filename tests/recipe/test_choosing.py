@@ -109,16 +109,20 @@ def test_letters_and_new_words_decide_on_vocabularies_and_metrics(auto: Path) ->
 def test_pairs_are_joined_where_lines_to_translate_are_longer(auto: Path) -> None:
     assert chosen(auto, text(5_000)).data.concatenation == 0
     assert chosen(auto, text(5_000, valid_length=20)).data.concatenation == 1
-    for guided, share in (("{links: hmm}", 0), ("null", 1)):
-        recipe = chosen(auto, text(5_000, valid_length=20), f"training.guided_alignment={guided}")
-        assert recipe.data.concatenation == share
+
+
+def test_little_text_guides_attention_if_there_is_any(auto: Path) -> None:
+    guided = chosen(auto, text(5_000)).training.guided_alignment
+    assert guided is not None and guided.links == "hmm"
+    assert chosen(auto, text(1_000_000)).training.guided_alignment is None
+    for own in ("training.guided_alignment=null", "model.attention.score=none"):
+        assert chosen(auto, text(5_000), own).training.guided_alignment is None
 
 
 def test_words_are_copied_where_many_are_new_and_both_sides_have_the_same_letters(auto: Path) -> None:
     assert chosen(auto, text(5_000, unseen=0.15)).data.copying > 0
     assert chosen(auto, text(5_000, unseen=0.05)).data.copying == 0
     assert chosen(auto, text(5_000, unseen=0.15, shared_letters=0.1)).data.copying == 0
-    assert chosen(auto, text(5_000, unseen=0.15), "training.guided_alignment={links: hmm}").data.copying == 0
     side = replace(text(5_000, unseen=0.15).source, is_spaced=False)
     assert chosen(auto, text(5_000, source=side, target=side)).data.copying == 0, "its words are characters"
 

@@ -264,7 +264,7 @@ def test_a_run_is_resumed_with_its_own_recipe_and_command(
     [
         ({"data": {"train": ["train.{src,tgt}"]}}, "data.train is a list"),
         ({"data": {"target": "src"}}, "data.source, which is data.target"),
-        ({"training": {"guided_alignment": {"links": "train.align"}}}, "guided_alignment has no links"),
+        ({"training": {"guided_alignment": {"links": "train.align"}}}, "set training.guided_alignment.links to hmm"),
         ({"training": {"validation": {"metrics": "perplexity"}}}, "begin with bleu or chrf"),
     ],
 )

@@ -193,7 +193,9 @@ def _model(text: TextProfile, shown: TextProfile, given: Mapping[str, Any]) -> C
     hidden = given.get("model.encoder.hidden", min(max(_rounded(size, 64), 128), 320))
     embedding = given.get("model.embedding", 128 if hidden <= 128 else 256)
     dropout = next(rates for most, rates in _DROPOUT if text.target.tokens <= most)
-    is_lexical = given.get("model.lexical", _score(given) not in ("dot", "none") and given.get("model.attention.heads", 1) == 1)
+    is_lexical = given.get(
+        "model.lexical", _score(given) not in ("dot", "none") and given.get("model.attention.heads", 1) == 1
+    )
     return Choice(
         {
             "model.kind": "recurrent",

@@ -67,9 +67,16 @@ def test_every_shipped_recipe_has_a_result() -> None:
     assert [row for row in rows if not re.search(rf"(?<![\w/-]){row}(?![\w/-])", page)] == []
 
 
+GROUPS = {
+    "RECIPE": "small",
+    "attention": "attention/bahdanau-rnnsearch",
+    "attention/normalizers": "attention/normalizers/dot-softmax",
+}
+
+
 @pytest.mark.parametrize(("name", "settings"), RECIPE_COMMANDS)
 def test_every_command_of_the_results_names_a_recipe_and_its_settings(name: str, settings: str) -> None:
-    path = find_recipe({"RECIPE": "small", "attention": "attention/bahdanau-rnnsearch"}.get(name, name))
+    path = find_recipe(GROUPS.get(name, name))
     overrides = settings.replace("--set", "").split()
     recipe = load_recipe(path, overrides, choose=lambda *_: [])
     assert bool(overrides) == (

@@ -39,6 +39,9 @@ def translate(
     prefix: Annotated[
         Path | None, file_option("What each translation must begin with, a line each; may be blank.", "--prefix")
     ] = None,
+    terms: Annotated[
+        Path | None, file_option("Lines `source TAB translation` to be used wherever the source occurs.", "--terms")
+    ] = None,
     split_sentences: options.SplitSentences = None,
     beam_size: options.BeamSize = None,
     length_penalty: options.LengthPenalty = None,
@@ -85,7 +88,7 @@ def translate(
     is_typed = streams.is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD
     links_path = None if is_shown else alignments
-    _check_files(output, links_path, (source, lexicon, prefix))
+    _check_files(output, links_path, (source, lexicon, prefix, terms))
     if engine == "ray" and (
         alignments or prefix or threads or window or device != "auto" or STANDARD in (source, output)
     ):
@@ -96,6 +99,7 @@ def translate(
     options.set_up(quiet=quiet, threads=threads)
     from nmt.bundle.languages import choose_direction
     from nmt.data.lines import read_lines
+    from nmt.decoding.unknown import read_lexicon
 
     bundles = options.load_models(models, device)
     direction = choose_direction(bundles[0].recipe.data, to)
@@ -109,6 +113,7 @@ def translate(
         batch_tokens=batch_tokens,
         alignments=is_linked,
         replace_unknown=options.unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
+        terms=terms and read_lexicon(terms, of_words=False),
         to=to,
         window=1 if window is None and streams.is_terminal(source) else window,  # a typed line is translated at once
         **decoding,

@@ -14,6 +14,7 @@ from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.minimum_bayes_risk import most_expected
 from nmt.decoding.options import DecodingOptions
 from nmt.decoding.prefixed import PrefixedEnsemble
+from nmt.decoding.terms import Terms
 from nmt.decoding.unknown import UnknownWords
 from nmt.fast import pack_search
 from nmt.runtime.device import threads_for, torch_defaults
@@ -21,6 +22,7 @@ from nmt.search.hypothesis import Penalties, no_alignment
 from nmt.search.loop import Search
 from nmt.search.options import SearchOptions
 from nmt.search.sampling import Sampling
+from nmt.search.terms import TermSearch
 from nmt.text.prefix import Prefix
 from nmt.text.subwords import BOS, EOS, PAD, Subwords
 
@@ -59,6 +61,7 @@ class BatchDecoder:
         settings: DecodingOptions,
         tags: Sequence[Sequence[int]],
         unwritten: tuple[int, ...],
+        terms: Terms | None = None,
     ) -> None:
         """Prepare to decode.
 
@@ -68,12 +71,14 @@ class BatchDecoder:
             settings: how to translate.
             tags: the tokens before every source, for each member; alignments leave them out.
             unwritten: target tokens that no translation has.
+            terms: translations that must be used.
         """
         self.ensemble, self.target, self.settings, self.tags = ensemble, target, settings, tags
         self.unknown = UnknownWords(source, target, settings.replace_unknown)
         self.penalties = Penalties(settings.length_penalty, settings.coverage_penalty)
         self.draws, self.hypotheses = settings.draws, settings.hypotheses
         self.chooses_by_risk = self.draws is not None and settings.sampling is None
+        self.terms = terms
         self.searching = pack_search(Search(_search_options(settings, unwritten, ensemble.device)))
 
     @torch_defaults()
@@ -87,17 +92,21 @@ class BatchDecoder:
             ]
             prefixes = [Prefix(self.target, sentence.prefix) for sentence in sentences]
             prefix_ids = self.target.encode_batch([sentence.prefix for sentence in sentences])
+            terms = [self.terms.of(sentence.text) if self.terms else [] for sentence in sentences]
             models: Any = PrefixedEnsemble(ensemble, prefixes) if any(prefix_ids) else ensemble
             memory = models.encode(sources)
             # 10 and the end mark more
             lengths = [
-                max(int(settings.max_ratio * len(sentence.ids[0])), len(ids)) + 11
-                for sentence, ids in zip(sentences, prefix_ids, strict=True)
+                max(int(settings.max_ratio * len(sentence.ids[0])), len(ids)) + 11 + sum(map(len, of_sentence))
+                for sentence, ids, of_sentence in zip(sentences, prefix_ids, terms, strict=True)
             ]
             start = models.step, models.start(memory), memory, torch.tensor(lengths)
             mask = sources[0] != PAD
             if self.draws is None:
-                n_best_lists = self.searching.run(*start, source_mask=mask)
+                searching = self.searching
+                if self.terms and any(terms):
+                    searching = TermSearch(searching.options, terms, self.terms.inner)
+                n_best_lists = searching.run(*start, source_mask=mask)
             else:
                 places = [sentence.place for sentence in sentences]
                 uniform = self.draws.uniform(places, self.hypotheses, max(lengths))

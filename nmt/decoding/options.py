@@ -46,6 +46,9 @@ class DecodingOptions(DecodingConfig):
     replace_unknown: dict[str, str] | None = None
     """Translations of source words, to replace unknown tokens of the output. Each is replaced by the translation of the source word with
     the largest attention weight, or by that word itself if it has none; `{}` copies all. None keeps SentencePiece's mark `⁇`."""
+    terms: dict[str, str] | None = None
+    """Translations that must be used wherever their source words occur, the longest first. They share the beam: use a larger one, such
+    as 10. Text written without spaces has no words to match."""
     batch_tokens: Size | None = None
     """Source tokens per batch times the beam size, padding included; more is faster and takes more memory. None is 8192, and 65536 for
     search on a GPU."""
@@ -87,6 +90,8 @@ class DecodingOptions(DecodingConfig):
             if name not in type(self).model_fields:
                 raise UsageError(f"There is no option '{name}'{did_you_mean(name, type(self).model_fields)}")
         changed = change_decoding(self, changes, "Options")
+        if changed.draws is not None and changed.terms:
+            raise UsageError("terms need a beam search: leave them out, or sampling and mbr_samples.")
         if changed.draws is not None and changed.n_best > changed.hypotheses:
             limit = changed.hypotheses
             raise UsageError(f"n_best must be at most mbr_samples, which is {limit}, but is {changed.n_best}.")

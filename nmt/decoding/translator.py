@@ -27,6 +27,7 @@ from nmt.decoding.options import DecodingOptions, Pair, checked_pairs, is_pair, 
 from nmt.decoding.packed import PackedModels
 from nmt.decoding.parts import join, split_text
 from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.terms import Terms
 from nmt.errors import DataError, UsageError
 from nmt.fast.bucketing import largest_bucket_within
 from nmt.recipe import Recipe
@@ -120,8 +121,16 @@ class Translator:
         extraction = fitting_extraction(member.recipe, posterior=settings.posterior)
         self._reader = WordReader((member.source, member.target), extraction, settings.posterior)
         self._decoder = BatchDecoder(
-            self._ensemble, member.source, member.target, settings, tags, self._models.unwritten
+            self._ensemble, member.source, member.target, settings, tags, self._models.unwritten, self._terms()
         )
+
+    def _terms(self) -> Terms | None:
+        """The terms in their normal form."""
+        if not self._settings.terms:
+            return None
+        member = self._members[0]
+        sides = [member.normalizer.all(list(side)) for side in zip(*self._settings.terms.items(), strict=True)]
+        return Terms(member.target, dict(zip(*sides, strict=True)))
 
     @property
     def recipe(self) -> Recipe:

@@ -59,21 +59,21 @@ class UnknownWords:
         ]
 
 
-def read_lexicon(path: Path) -> dict[str, str]:
+def read_lexicon(path: Path, *, of_words: bool = True) -> dict[str, str]:
     """Read a file of lines `source word TAB target word`; if a source word has several lines, the first one counts.
 
     Raises:
-        DataError: the file cannot be read, or a line is neither blank nor two words. The message gives its number.
+        DataError: the file cannot be read, or a line is neither blank nor two words (with `of_words` false, two texts). The message
+            gives its number.
     """
     from nmt.data.lines import read_lines  # not needed to translate
 
     lexicon: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):
-        fields = line.split("\t")
-        if len(fields) == 2 and all(field.split() == [field] for field in fields):
+        fields = [field.strip() for field in line.split("\t")]
+        if len(fields) == 2 and all(len(field.split()) == 1 if of_words else field for field in fields):
             lexicon.setdefault(*fields)
         elif line.strip():
-            raise DataError(
-                f"{path}, line {number}: a line is a source word, a tab and a target word, but this one is {line[:60]!r}."
-            )
+            sides = "a source word, a tab and a target word" if of_words else "a source term, a tab and a target term"
+            raise DataError(f"{path}, line {number}: a line is {sides}, but this one is {line[:60]!r}.")
     return lexicon

@@ -47,6 +47,8 @@ TABLE = {
     "translate en-de --replace-unknown --lexicon lexicon -o lexicon": (2, "lexicon is the input itself"),
     "translate en-de -i text.en --prefix lexicon": (2, "a prefix for each line, but only one of them has a line"),
     "translate en-de -i text.en --prefix text.de -o text.de": (2, "text.de is the input itself"),
+    "translate en-de --terms text.en": (1, "text.en, line 1: a line is a source term, a tab and a target term"),
+    "translate en-de --terms lexicon --mbr 4": (2, "terms need a beam search"),
     "translate en-de --shortlist text.en": (1, "Cannot read"),
     "translate en-de -i film.srt": (1, "film.srt is no file with one sentence per line: `sub2po`"),
     "translate en-de -i word.txt -o new": (1, "word.txt is not text, but a zip file, such as a Word document"),

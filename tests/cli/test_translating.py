@@ -167,6 +167,17 @@ def test_translations_begin_as_a_file_says(model: Path, tmp_path: Path) -> None:
     assert lines[1] == free[1]
 
 
+def test_terms_of_a_file_are_used(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms").write_text("the dog\tder Mann\n\ncat\tHund\n")
+    settings = ["--beam-size", 10, "--terms", tmp_path / "terms"]
+    lines = good(
+        nmt("translate", model, *settings, stdin=b"the dog sees the cat\nthe man likes the house\n")
+    ).splitlines()
+    assert "der Mann" in lines[0]
+    assert "Hund" in lines[0].split()
+    assert lines[1] == good(nmt("translate", model, "--beam-size", 10, stdin=b"the man likes the house\n")).strip()
+
+
 def test_a_reader_that_leaves_early_is_no_error(model: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [*NMT, "translate", str(model)]

@@ -1,10 +1,11 @@
-"""Measure the memory of a training by the size of its corpus: `tools/memory.py --pairs 30000,20000000 --mode plain`.
+"""Measure the memory of training and translation: `tools/memory.py --pairs 30000,20000000 --width 64,512 --precision bf16`.
 
 The corpus is generated in a folder that is kept: a second call finds it, and its ids, there. The figures, in MB:
 
 * anonymous: peak of RssAnon, the memory that only this process can hold, before the first update and from then on;
 * with processes: the same while it has started others, over all of them, shared pages counted once;
-* resident: VmHWM, with pages of mapped files, which the system takes back when it needs them.
+* resident: VmHWM, with pages of mapped files, which the system takes back when it needs them;
+* in translation: RssAnon of `nmt translate`, which translates the validation text.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -35,6 +37,13 @@ MODES: dict[str, tuple[str, ...]] = {
     "sampling": ("subwords.sampling=0.1",),
     "guided": ("training.guided_alignment.links={folder}/train.align",),
 }
+WIDTHS = (
+    "model.embedding",
+    "model.encoder.hidden",
+    "model.attention.score.size",
+    "model.decoder.hidden",
+    "model.decoder.readout.size",
+)
 LEARNED = "subwords.source_model={folder}/en.model", "subwords.target_model={folder}/de.model"
 RECIPE = """
 name: memory
@@ -53,6 +62,8 @@ def main() -> None:
     """Generate corpora, train on each, and print a line of figures for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", default="30000,20000000", help="numbers of pairs (default: %(default)s)")
+    parser.add_argument("--width", default="64", help="widths of all layers (default: %(default)s)")
+    parser.add_argument("--precision", default="auto")
     parser.add_argument("--mode", choices=MODES, default="plain")
     parser.add_argument("--updates", type=int, default=40)
     parser.add_argument("--learn-subwords", action="store_true", help="learn them in the run, from its own corpus")
@@ -63,11 +74,19 @@ def main() -> None:
         help="where the corpora go (default: %(default)s)",
     )
     arguments = parser.parse_args()
-    for pairs in map(int, arguments.pairs.split(",")):
+    sizes = (map(int, numbers.split(",")) for numbers in (arguments.pairs, arguments.width))
+    for pairs, width in product(*sizes):
         folder = arguments.folder / str(pairs)
         generate(folder, pairs)
-        peaks = measure(folder, arguments.mode, arguments.updates, learn_subwords=arguments.learn_subwords)
-        sys.stdout.write(f"{arguments.mode}, {pairs:,} pairs: {peaks}\n")
+        settings = [
+            *MODES[arguments.mode],
+            *(() if arguments.learn_subwords else LEARNED),
+            *(f"{key}={width}" for key in WIDTHS),
+            f"training.precision={arguments.precision}",
+            f"training.updates={arguments.updates}",
+        ]
+        peaks = measure(folder, settings)
+        sys.stdout.write(f"{arguments.mode}, {pairs:,} pairs, width {width}: {peaks}\n")
         sys.stdout.flush()
 
 
@@ -120,55 +139,53 @@ class Peaks:
     training: int = 0
     all_processes: int = 0
     resident: int = 0
+    translation: int = 0
     seconds: float = field(default=0.0)
 
     def __str__(self) -> str:
-        before, training, every, resident = (
-            f"{1.024e-3 * size:,.0f}" for size in (self.before, self.training, self.all_processes, self.resident)
-        )
+        sizes = self.before, self.training, self.all_processes, self.resident, self.translation
+        before, training, every, resident, translation = (f"{1.024e-3 * size:,.0f}" for size in sizes)
         return (
             f"anonymous {before} MB before the first update, {training} MB in training; with processes {every} MB; "
-            f"resident {resident} MB; {self.seconds:,.0f} s"
+            f"resident {resident} MB; in translation {translation} MB; {self.seconds:,.0f} s"
         )
 
 
-def measure(folder: Path, mode: str, updates: int, *, learn_subwords: bool) -> Peaks:
-    """Train some updates in a process of its own and watch its memory."""
-    run, peaks, start = folder / f"run-{mode}-{os.getpid()}", Peaks(), time.monotonic()
+def measure(folder: Path, settings: Iterable[str]) -> Peaks:
+    """Train a model and translate with it, each in a process of its own, and watch their memory."""
+    run, peaks, start = folder / f"run-{os.getpid()}-{time.monotonic_ns()}", Peaks(), time.monotonic()
     (folder / "recipe.yaml").write_text(RECIPE)
-    texts = "data.train={folder}/train", "data.valid={folder}/valid", f"training.updates={updates}"
-    settings = [*texts, *MODES[mode], *(() if learn_subwords else LEARNED)]
-    options = [option for setting in settings for option in ("--set", setting.format(folder=folder.absolute()))]
-    command = [
-        sys.executable,
-        "-m",
-        "nmt",
-        "train",
-        str(folder / "recipe.yaml"),
-        *options,
-        "--out",
-        str(run),
-        "--device",
-        "cpu",
+    texts = "data.train={folder}/train", "data.valid={folder}/valid"
+    options = [
+        option for setting in (*texts, *settings) for option in ("--set", setting.format(folder=folder.absolute()))
     ]
+    for process in watched(folder, "train", str(folder / "recipe.yaml"), *options, "--out", str(run)):
+        own = status(process)
+        anonymous = own.get("RssAnon", 0)
+        if (run / "state.safetensors").exists():
+            peaks.training = max(peaks.training, anonymous)
+        else:
+            peaks.before = max(peaks.before, anonymous)
+        if children := list(children_of(process)):
+            shares = sum(status(one, "smaps_rollup").get("Pss_Anon", 0) for one in (process, *children))
+            peaks.all_processes = max(peaks.all_processes, shares)
+        peaks.resident = max(peaks.resident, own.get("VmHWM", 0))
+    peaks.seconds = time.monotonic() - start
+    for process in watched(folder, "translate", str(run), "-i", str(folder / "valid.en"), "-o", os.devnull):
+        peaks.translation = max(peaks.translation, status(process).get("RssAnon", 0))
+    return peaks
+
+
+def watched(folder: Path, *arguments: str) -> Iterator[int]:
+    """The id of a process that runs a command of nmt on the CPU, again and again until it ends."""
     environment = {**os.environ, "NMT_CACHE": str((folder / "cache").absolute()), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "nmt", *arguments, "--device", "cpu"]
     with subprocess.Popen(command, env=environment) as process:
         while process.poll() is None:
-            own = status(process.pid)
-            anonymous = own.get("RssAnon", 0)
-            if (run / "state.safetensors").exists():
-                peaks.training = max(peaks.training, anonymous)
-            else:
-                peaks.before = max(peaks.before, anonymous)
-            if children := list(children_of(process.pid)):
-                shares = sum(status(one, "smaps_rollup").get("Pss_Anon", 0) for one in (process.pid, *children))
-                peaks.all_processes = max(peaks.all_processes, shares)
-            peaks.resident = max(peaks.resident, own.get("VmHWM", 0))
+            yield process.pid
             time.sleep(0.05)
-    peaks.seconds = time.monotonic() - start
     if process.returncode:
         raise SystemExit(process.returncode)
-    return peaks
 
 
 def status(process: int, name: str = "status") -> dict[str, int]:

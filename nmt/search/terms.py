@@ -25,7 +25,7 @@ Term = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Progress:
+class TermProgress:
     """How far a hypothesis is with its terms."""
 
     missing: tuple[Term, ...]
@@ -45,27 +45,27 @@ class Progress:
         """How many tokens are missing."""
         return sum(map(len, self.missing)) - self.begun
 
-    def after(self, token: int) -> Progress:
+    def after(self, token: int) -> TermProgress:
         """The progress after a token. One that does not go on in the term in progress may begin another."""
         if self.begun and self.missing[0][self.begun] == token:
             progress = replace(self, begun=self.begun + 1)
         else:
             first = next((term for term in self.missing if term[0] == token), None)
             if first is None:
-                return Progress(self.missing)
+                return TermProgress(self.missing)
             others = list(self.missing)
             others.remove(first)
-            progress = Progress((first, *others), 1)
-        return Progress(progress.missing[1:], 0, True) if progress.begun == len(progress.missing[0]) else progress
+            progress = TermProgress((first, *others), 1)
+        return TermProgress(progress.missing[1:], 0, True) if progress.begun == len(progress.missing[0]) else progress
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class _Continuation:
     total: float
     log_prob: float
     parent: int
     token: int
-    progress: Progress
+    progress: TermProgress
 
 
 class TermSearch(Search):
@@ -83,21 +83,21 @@ class TermSearch(Search):
         """
         super().__init__(options)
         self.inner = inner
-        self.progress = [Progress(tuple(of_sentence)) for of_sentence in terms]
+        self.progress = [TermProgress(tuple(of_sentence)) for of_sentence in terms]
         """That of each candidate of the last step; before the first step, of each sentence."""
 
     def candidates(self, beam: Beam, log_probs: IndexedLogProbs, uniform: Float[Tensor, "B L"] | None) -> Candidates:
         """The continuations of each sentence that a step keeps, chosen bank by bank."""
         progress = [self.progress[origin] for origin in beam.origins.tolist()]
         sentences, totals = beam.sentences.segment_ids.tolist(), beam.log_probs.tolist()
-        candidates: list[list[_Candidate]] = [[] for _ in range(beam.sentences.count)]
+        candidates: list[list[_Continuation]] = [[] for _ in range(beam.sentences.count)]
         for parent, (total, tokens) in enumerate(zip(totals, self._tokens(log_probs, progress), strict=True)):
             candidates[sentences[parent]] += [
-                _Candidate(total + log_prob, log_prob, parent, token, progress[parent].after(token))
+                _Continuation(total + log_prob, log_prob, parent, token, progress[parent].after(token))
                 for token, log_prob in tokens.items()
                 if total + log_prob > NEG_INF
             ]
-        size, nothing = self.options.beam_size, _Candidate(NEG_INF, NEG_INF, 0, self.options.eos, Progress(()))
+        size, nothing = self.options.beam_size, _Continuation(NEG_INF, NEG_INF, 0, self.options.eos, TermProgress(()))
         kept = [[*_shared(of_sentence, size), *[nothing] * size][:size] for of_sentence in candidates]
         self.progress = [candidate.progress for of_sentence in kept for candidate in of_sentence]
         table = [[(each.parent, each.token, each.log_prob, each.total) for each in of_sentence] for of_sentence in kept]
@@ -122,7 +122,7 @@ class TermSearch(Search):
         candidates = replace(candidates, log_probs=log_probs.masked_fill(is_behind, NEG_INF))
         return super().update_finished(finished, candidates, coverage, first_node, time)
 
-    def _tokens(self, log_probs: IndexedLogProbs, progress: Sequence[Progress]) -> list[dict[int, float]]:
+    def _tokens(self, log_probs: IndexedLogProbs, progress: Sequence[TermProgress]) -> list[dict[int, float]]:
         """The tokens that each hypothesis may go on with, and their log-probabilities: the most probable ones, and those it wants."""
         options, found = self.options, list[dict[int, float]]()
         for chunk in row_chunks(log_probs):
@@ -140,9 +140,9 @@ class TermSearch(Search):
         return found
 
 
-def _shared(candidates: Sequence[_Candidate], size: int) -> list[_Candidate]:
+def _shared(candidates: Sequence[_Continuation], size: int) -> list[_Continuation]:
     """The best candidates of each bank in turn, from the one with the fewest tokens missing on; best first."""
-    banks: dict[int, list[_Candidate]] = {}
+    banks: dict[int, list[_Continuation]] = {}
     for candidate in sorted(candidates, key=lambda candidate: -candidate.total):
         banks.setdefault(candidate.progress.remaining, []).append(candidate)
     turns = [(rank, remaining, candidate) for remaining, bank in banks.items() for rank, candidate in enumerate(bank)]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nmt.search import SearchOptions
-from nmt.search.terms import Progress, Term, TermSearch
+from nmt.search.terms import TermProgress, Term, TermSearch
 
 SIZE, LENGTH = 8, 6
 BOS, EOS = 2, 3
@@ -50,7 +50,7 @@ def found(
 
 def holds(ids: tuple[int, ...], terms: Sequence[Term]) -> bool:
     """Whether the terms occur, each at a place of its own."""
-    progress = Progress(tuple(terms))
+    progress = TermProgress(tuple(terms))
     for token in ids:
         progress = progress.after(token)
     return not progress.missing
@@ -92,7 +92,7 @@ def test_no_token_goes_on_in_the_last_word_of_a_term() -> None:
 
 
 def test_a_term_that_breaks_off_begins_again() -> None:
-    progress = Progress(((4, 5, 6), (7,)))
+    progress = TermProgress(((4, 5, 6), (7,)))
     for token, missing, begun in ((4, 4, 1), (5, 4, 2), (7, 3, 0), (4, 3, 1), (4, 3, 1), (5, 3, 2), (6, 0, 0)):
         progress = progress.after(token)
         assert (sum(map(len, progress.missing)), progress.begun) == (missing, begun)

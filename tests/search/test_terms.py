@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nmt.search import SearchOptions
-from nmt.search.terms import TermProgress, Term, TermSearch
+from nmt.search.terms import Term, TermProgress, TermSearch
 
 SIZE, LENGTH = 8, 6
 BOS, EOS = 2, 3

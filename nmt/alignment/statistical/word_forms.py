@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.alignment.statistical.word_pairs import Cells, Entries, Floats, Ids
+from nmt.text.scripts import is_unspaced
 
 STEM = 5
-"""Letters of a stem: the first ones of a word."""
+"""Letters of a stem: the first ones of a word; in scripts without spaces, the first alone."""
 SHORTEST_PREFIX = 3
 """Least number of first letters that two words share to count as spelled alike."""
 _COMPARED = 12
@@ -33,7 +34,8 @@ class Words:
     def __init__(self, frequency: Mapping[str, int]) -> None:
         self.forms = list(frequency)
         self.frequency = np.fromiter(frequency.values(), np.int64, len(frequency))
-        stems, stem_of = np.unique(np.array(self.forms, f"U{STEM}"), return_inverse=True)
+        first = [form[: 1 if is_unspaced(form[:1]) else STEM] for form in self.forms]
+        stems, stem_of = np.unique(np.array(first, f"U{STEM}"), return_inverse=True)
         self.stems: npt.NDArray[np.str_] = stems
         """The distinct stems, sorted."""
         self.stem_of: Ids = stem_of.reshape(-1)
@@ -61,11 +63,6 @@ class Words:
     def letters(self) -> Entries:
         """The first letters of each word as numbers, 0 after its end, [words, letters]."""
         return np.array(self.forms, f"U{_COMPARED}").view(np.int32).reshape(-1, _COMPARED)
-
-    @property
-    def lengths(self) -> Ids:
-        """The number of letters of each word."""
-        return np.fromiter(map(len, self.forms), np.int64, len(self.forms))
 
 
 @dataclass(frozen=True)
@@ -115,5 +112,6 @@ def spelling_similarity(cells: Cells, source: Words, target: Words) -> Floats:
         letters = own[cells.source, place]
         alike &= (letters == other[cells.target, place]) & (letters > 0)
         prefix += alike
-    longer = np.maximum(source.lengths[cells.source], target.lengths[cells.target])
+    lengths = [np.array([*map(len, words.forms)], np.int64) for words in (source, target)]
+    longer = np.maximum(lengths[0][cells.source], lengths[1][cells.target])
     return np.where(prefix >= SHORTEST_PREFIX, prefix / np.maximum(longer, 1), 0.0)

@@ -91,14 +91,15 @@ class BatchDecoder:
                 for member, tag in enumerate(self.tags)
             ]
             prefixes = [Prefix(self.target, sentence.prefix) for sentence in sentences]
-            prefix_ids = self.target.encode_batch([sentence.prefix for sentence in sentences])
             terms = [self.terms.of(sentence.text) if self.terms else [] for sentence in sentences]
-            models: Any = PrefixedEnsemble(ensemble, prefixes) if any(prefix_ids) else ensemble
+            models: Any = (
+                PrefixedEnsemble(ensemble, prefixes) if any(prefix.length for prefix in prefixes) else ensemble
+            )
             memory = models.encode(sources)
             # 10 and the end mark more
             lengths = [
-                max(int(settings.max_ratio * len(sentence.ids[0])), len(ids)) + 11 + sum(map(len, of_sentence))
-                for sentence, ids, of_sentence in zip(sentences, prefix_ids, terms, strict=True)
+                max(int(settings.max_ratio * len(sentence.ids[0])), prefix.length) + 11 + sum(map(len, of_sentence))
+                for sentence, prefix, of_sentence in zip(sentences, prefixes, terms, strict=True)
             ]
             start = models.step, models.start(memory), memory, torch.tensor(lengths)
             mask = sources[0] != PAD

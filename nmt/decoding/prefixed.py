@@ -52,10 +52,10 @@ class FollowingLogProbs:
         table, following = self.log_probs[rows], [self.following[row] for row in torch.arange(len(self))[rows].tolist()]
         free = [row for row, tokens in enumerate(following) if not tokens]
         row_ids, tokens = [row for row, tokens in enumerate(following) for _ in tokens], list(chain(*following))
-        kept = torch.full_like(table, float("-inf"))
-        kept[free] = table[free]
-        kept[row_ids, tokens] = table[row_ids, tokens]
-        return kept
+        result = torch.full_like(table, float("-inf"))
+        result[free] = table[free]
+        result[row_ids, tokens] = table[row_ids, tokens]
+        return result
 
 
 class PrefixedEnsemble:

@@ -17,6 +17,8 @@ class Prefix:
 
     def __init__(self, subwords: Subwords, text: str) -> None:
         self.spelling = subwords.spelling(text) if text else b""
+        self.length = len(subwords.encode(text)) if text else 0
+        """The number of tokens of its usual segmentation."""
         self.following = cache(self._following)
         self._subwords = subwords
 
@@ -43,6 +45,8 @@ class Prefix:
 
     def unknown(self, ids: Sequence[int]) -> list[str]:
         """The text that each unknown token of the prefix stands for."""
+        if not self.spelling:
+            return []
         place, texts = 0, []
         for index in ids:
             start, place = place, self.after(place, index)

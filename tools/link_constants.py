@@ -56,6 +56,8 @@ def main() -> None:
             rate = error_rate(list(learned.links(gold)), read_gold(root / f"{split}.align"))
             rates.append(rate.aer)
             print(f"{folder:15} {lines:8,}  {rate}", flush=True)
+    if not rates:
+        sys.exit(f"link_constants: no set has {options.only} in its name.")
     print(f"{'mean':24}  AER {100 * sum(rates) / len(rates):.2f}%")
 
 

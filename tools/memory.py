@@ -49,11 +49,7 @@ RECIPE = """
 name: memory
 data: {source: en, target: de, train: "train.{en,de}", valid: "valid.{en,de}"}
 subwords: {kind: unigram, size: 4000, byte_fallback: false}
-model:
-  embedding: 64
-  encoder: {hidden: 64}
-  attention: {score: {kind: additive, size: 64}}
-  decoder: {hidden: 64, readout: {kind: maxout, size: 64}}
+model: {attention: {score: additive}, decoder: {readout: maxout}}
 training: {batch_tokens: 1024, optimizer: {kind: adam, rate: 1e-3}, validation: {metrics: [perplexity]}}
 """
 

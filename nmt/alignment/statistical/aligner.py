@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from math import prod
 from string import punctuation
 from typing import Literal, TypeVar
@@ -23,20 +23,22 @@ from nmt.alignment.statistical.hmm import (
     THRESHOLD,
     LearnedHMM,
     Posteriors,
+    SmoothTable,
     Weights,
     agreement,
     learn,
 )
 from nmt.alignment.statistical.ibm1 import TranslationTable
 from nmt.alignment.statistical.word_forms import WordForms, Words, spelling_similarity
-from nmt.alignment.statistical.word_pairs import Cells, Floats, Ids
+from nmt.alignment.statistical.word_pairs import Cells, Entries, Floats, Ids
 from nmt.alignment.symmetrization import Heuristic, symmetrize
 from nmt.errors import DataError
 from nmt.text.normalization import Normalizer
 from nmt.text.scripts import Split, splitter
 
-MAX_CELLS = 40_000_000
-"""Most word pairs to learn from, to bound the memory (about 80 bytes each); of more text only every n-th line is used."""
+_log = logging.getLogger(__name__)
+MAX_CELLS = 100_000_000
+"""Most word pairs to learn from, to bound the memory (about 20 bytes each); of more text only every n-th line is used."""
 MAX_WORDS = 200
 """Most words per side. Longer pairs are not learned from and get no links."""
 _BLOCK_LINES = 10_000
@@ -101,19 +103,21 @@ class HMMAligner:
             lines, words = lines + 1, words + prod(_lengths(pair, splits))
         if not lines:
             raise DataError("There is nothing to learn word links from: no line has words on both sides.")
-        pairs = list(islice(_linkable(text, splits), 0, None, 1 + words // MAX_CELLS))
-        cells, source, target = _cells(pairs, splits)
+        if step := words // MAX_CELLS:
+            _log.warning("One line in %d is learned from: the text has %s pairs of words.", step + 1, f"{words:,}")
+        cells, source, target = _cells(islice(_linkable(text, splits), 0, None, step + 1), splits)
         forms = WordForms.of(cells, source, target)
         forward, backward = learn(cells, forms, rounds)
-        # Most words that occur together are no translations; without an entry they have the same probability.
+        # Most words that occur together are no translations; without an entry they have nearly the same probability.
         tables = forward.table, backward.table
-        entries = np.maximum(*(table.translation for table in tables)) > FLOOR
+        sides = (forward.table, cells, forms), (backward.table, cells.flipped(), forms.flipped())
+        entries = np.logical_or(*(_is_learned(*side) for side in sides)) | (forms.similarity > 0)
         stems = np.maximum(*(table.stems for table in tables)) > FLOOR
         return cls(
             source,
             target,
             splits,
-            keys=(cells.source * len(target) + cells.target)[entries],
+            keys=cells.source[entries].astype(np.int64) * len(target) + cells.target[entries],
             stem_keys=(forms.source * len(target.stems) + forms.target)[stems],
             forward=LearnedHMM(forward.table.select(entries, stems), forward.jumps),
             backward=LearnedHMM(backward.table.select(entries, stems), backward.jumps),
@@ -202,6 +206,12 @@ class HMMAligner:
         )
 
 
+def _is_learned(table: SmoothTable, cells: Cells, forms: WordForms) -> npt.NDArray[np.bool_]:
+    """Whether the probability of an entry is another than without one."""
+    mean = table.stems[forms.entry] * forms.target_share[cells.target]
+    return np.asarray(table.translation > 1.01 * table.unseen(mean, cells.source))
+
+
 def _known(forms: Sequence[str], number: Mapping[str, int]) -> Ids:
     """The id of each word, -1 for a word that is not known."""
     return np.fromiter((number.get(form, -1) for form in forms), np.int64, len(forms))
@@ -227,18 +237,19 @@ def _shares(known: Words, words: Ids, stems: Ids) -> Floats:
     return np.asarray(frequency / of_stem, dtype=np.float64)
 
 
-def _cells(pairs: Sequence[tuple[str, str]], splits: tuple[Split, Split]) -> tuple[Cells, Words, Words]:
+def _cells(pairs: Iterable[tuple[str, str]], splits: tuple[Split, Split]) -> tuple[Cells, Words, Words]:
     """The cells of some lines, and their words."""
-    sides = [
-        [[*map(_form, split(line))] for line in side]
-        for side, split in zip(zip(*pairs, strict=True), splits, strict=True)
-    ]
-    source, target = (Words(Counter(chain.from_iterable(side))) for side in sides)
-    ids = (
-        [[words.number[form] for form in line] for line in side]
-        for words, side in zip((source, target), sides, strict=True)
+    numbers: tuple[dict[str, int], dict[str, int]] = {}, {}
+    sides: tuple[list[Entries], list[Entries]] = [], []
+    for pair in pairs:
+        for number, side, line, split in zip(numbers, sides, pair, splits, strict=True):
+            ids = [number.setdefault(_form(word), len(number)) for word in split(line)]
+            side.append(np.array(ids, np.int32))
+    counts = (np.bincount(np.concatenate(side), minlength=1).tolist() for side in sides)
+    source, target = (
+        Words(dict(zip(number, count, strict=False))) for number, count in zip(numbers, counts, strict=True)
     )
-    return Cells.of(*ids), source, target
+    return Cells.of(*sides), source, target
 
 
 def _lengths(pair: tuple[str, str], splits: tuple[Split, Split]) -> list[int]:

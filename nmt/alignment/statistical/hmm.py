@@ -34,13 +34,19 @@ import torch
 
 from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
 from nmt.alignment.statistical.word_forms import WordForms
-from nmt.alignment.statistical.word_pairs import Cells, Floats, Ids
+from nmt.alignment.statistical.word_pairs import Cells, Entries, Floats, Ids
 
-EMPTY = 0.2
+EMPTY = 0.15
 """p_0."""
-ALPHA = 0.01
+ALPHA = 0.15
 """The Dirichlet prior of the translation table; below 1 it prefers few translations per word."""
-BETA = 60.0
+FEW_WORDS = 4400
+"""From how many different target words on alpha falls, with the square of their number: more text needs less of a prior."""
+STEM_ALPHA = 0.01
+"""The prior of the table of stems."""
+DECAY = 3.0
+"""The first jumps are J(d) ~ exp(-|d - 1| / DECAY)."""
+BETA = 300.0
 """Weight of what the stems say, as a number of words seen."""
 GAMMA = 5.0
 """Weight of spelling at the start."""
@@ -71,10 +77,11 @@ class SmoothTable(TranslationTable):
         """The table of some entries and pairs of stems."""
         return SmoothTable(self.translation[entries], self.empty, self.stems[stems], self.whole)
 
-    def unseen(self, mean: Floats, source: Ids) -> Floats:
+    def unseen(self, mean: Floats, source: Ids | Entries) -> Floats:
         """t(y | x) of words that never occurred together, from their m(y | x) and the source words; -1 is an unknown word."""
-        unknown = _weight(ALPHA * len(self.empty) + BETA)
-        return np.asarray(_weight(ALPHA + BETA * mean) / np.where(source < 0, unknown, self.whole[source]))
+        alpha = _alpha(len(self.empty))
+        unknown = _weight(alpha * len(self.empty) + BETA)
+        return np.asarray(_weight(alpha + BETA * mean) / np.where(source < 0, unknown, self.whole[source]))
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,7 @@ class Posteriors:
     @classmethod
     def of(cls, model: HMM, cells: Cells) -> Posteriors:
         """Compute them by the forward-backward algorithm."""
-        links = np.maximum(model.table.translation, FLOOR).astype(np.float32)[cells.entry]
+        links = np.maximum(model.table.translation[cells.entry], FLOOR).astype(np.float32)
         empty, jumps = np.zeros_like(model.table.empty), np.zeros_like(model.jumps)
         empty_probabilities = np.maximum(model.table.empty, FLOOR).astype(np.float32)
         for group in cells.groups:
@@ -188,11 +195,18 @@ def learn(cells: Cells, forms: WordForms, rounds: Iterable[object] = range(ROUND
     sides = (cells, forms), (cells.flipped(), forms.flipped())
     models = [_start(*side) for side in sides]
     for _ in rounds:
-        forward, backward = (Posteriors.of(model, side) for model, (side, _) in zip(models, sides, strict=True))
-        counts = cells.sums(forward.links * backward.links)
+        counts = np.zeros(len(cells.source))
+        others = [(np.zeros_like(model.table.empty), np.zeros_like(model.jumps)) for model in models]
+        for block in cells.blocks():
+            both = Posteriors.of(models[0], block), Posteriors.of(models[1], block.flipped())
+            counts += block.sums(both[0].links * both[1].links)
+            for (empty, jumps), posteriors in zip(others, both, strict=True):
+                empty += posteriors.empty
+                jumps += posteriors.jumps
+        del models
         models = [
-            LearnedHMM(_estimate(TranslationTable(counts, posteriors.empty), *side), posteriors.jumps)
-            for posteriors, side in zip((forward, backward), sides, strict=True)
+            LearnedHMM(_estimate(TranslationTable(counts, empty), *side), jumps)
+            for (empty, jumps), side in zip(others, sides, strict=True)
         ]
     return models[0], models[1]
 
@@ -204,26 +218,32 @@ def agreement(forward: HMM, backward: HMM, cells: Cells) -> Weights:
 
 
 def _start(cells: Cells, forms: WordForms) -> LearnedHMM:
-    """The initial model: the translation table of IBM model 1, where words spelled alike count more, and uniform jumps."""
+    """The initial model: the translation table of IBM model 1, where words spelled alike count more, and mostly short jumps."""
     longest = max((group.sources.shape[1] for group in cells.groups), default=0)
     counts = learn_counts(cells)
     alike = TranslationTable(counts.translation * np.exp(GAMMA * forms.similarity), counts.empty)
-    return LearnedHMM(_estimate(alike, cells, forms), np.ones(2 * longest + 1))
+    jumps = np.exp(-np.abs(np.arange(-longest, longest + 1) - 1) / DECAY)
+    return LearnedHMM(_estimate(alike, cells, forms), jumps)
 
 
 def _estimate(counts: TranslationTable, cells: Cells, forms: WordForms) -> SmoothTable:
     """Translation probabilities from counts under the Dirichlet prior, whose mean is what the stems say."""
     of_stems = np.bincount(forms.entry, counts.translation, len(forms.source)).astype(np.float64)
     of_stem = np.bincount(forms.source, of_stems)[forms.source]
-    stems = _weight(of_stems + ALPHA) / _weight(of_stem + ALPHA * (1 + int(forms.target.max(initial=-1))))
+    stems = _weight(of_stems + STEM_ALPHA) / _weight(of_stem + STEM_ALPHA * (1 + int(forms.target.max(initial=-1))))
     mean = stems[forms.entry] * forms.target_share[cells.target]
     words = len(counts.empty)
-    whole = _weight(np.bincount(cells.source, counts.translation, len(forms.source_share)) + ALPHA * words + BETA)
-    translation = _weight(counts.translation + ALPHA + BETA * mean) / whole[cells.source]
-    empty = _weight(counts.empty + ALPHA) / _weight(counts.empty.sum() + ALPHA * words)
+    alpha = _alpha(words)
+    whole = _weight(np.bincount(cells.source, counts.translation, len(forms.source_share)) + alpha * words + BETA)
+    translation = _weight(counts.translation + alpha + BETA * mean) / whole[cells.source]
+    empty = _weight(counts.empty + alpha) / _weight(counts.empty.sum() + alpha * words)
     return SmoothTable(translation, empty, stems, whole)
+
+
+def _alpha(words: int) -> float:
+    return ALPHA * min(1, FEW_WORDS / max(words, 1)) ** 2
 
 
 def _weight(count: npt.NDArray[np.floating] | float) -> Floats:
     """exp psi(count)."""
-    return np.asarray(torch.special.digamma(torch.as_tensor(count, dtype=torch.float64)).exp().numpy())
+    return np.asarray(torch.special.digamma(torch.as_tensor(count, dtype=torch.float64)).exp_().numpy())

@@ -43,11 +43,13 @@ def learn_counts(cells: Cells, *, rounds: int = 5) -> TranslationTable:
 
 def _expected_counts(cells: Cells, table: TranslationTable) -> TranslationTable:
     """Expected number of links between each two word types, c(y, x)."""
-    shares = table.translation[cells.entry]
-    empty = np.zeros_like(table.empty)
-    for group in cells.groups:
-        share, unlinked = group.of(shares), table.empty[group.targets]
-        total = share.sum(axis=-1) + unlinked
-        share /= total[:, :, None]
-        empty += np.bincount(group.targets.reshape(-1), (unlinked / total).reshape(-1), len(empty))
-    return TranslationTable(cells.sums(shares), empty)
+    counts, empty = np.zeros_like(table.translation), np.zeros_like(table.empty)
+    for block in cells.blocks():
+        shares = table.translation[block.entry]
+        for group in block.groups:
+            share, unlinked = group.of(shares), table.empty[group.targets]
+            total = share.sum(axis=-1) + unlinked
+            share /= total[:, :, None]
+            empty += np.bincount(group.targets.reshape(-1), (unlinked / total).reshape(-1), len(empty))
+        counts += block.sums(shares)
+    return TranslationTable(counts, empty)

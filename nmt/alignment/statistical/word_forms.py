@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from nmt.alignment.statistical.word_pairs import Cells, Entries, Floats, Ids
+from nmt.alignment.statistical.word_pairs import BLOCK, Cells, Entries, Floats, Ids, numbered
 from nmt.text.scripts import is_unspaced
 
-STEM = 5
+STEM = 4
 """Letters of a stem: the first ones of a word; in scripts without spaces, the first alone."""
 SHORTEST_PREFIX = 3
 """Least number of first letters that two words share to count as spelled alike."""
@@ -83,35 +83,34 @@ class WordForms:
     target: Ids
     source_share: Floats
     target_share: Floats
-    similarity: Floats
+    similarity: npt.NDArray[np.float32]
 
     @classmethod
     def of(cls, cells: Cells, source: Words, target: Words) -> WordForms:
         """The forms of words with these ids."""
         width = len(target.stems)
         keys = source.stem_of[cells.source] * width + target.stem_of[cells.target]
-        pairs, entry = np.unique(keys, return_inverse=True)
+        pairs, entry = numbered(np.array_split(keys, 1 + len(keys) // BLOCK))
         similarity = spelling_similarity(cells, source, target)
-        numbers = entry.reshape(-1).astype(np.int32)
-        return cls(numbers, pairs // max(width, 1), pairs % max(width, 1), source.share, target.share, similarity)
+        return cls(entry, pairs // max(width, 1), pairs % max(width, 1), source.share, target.share, similarity)
 
     def flipped(self) -> WordForms:
         """The same forms with source and target exchanged."""
         return WordForms(self.entry, self.target, self.source, self.target_share, self.source_share, self.similarity)
 
 
-def spelling_similarity(cells: Cells, source: Words, target: Words) -> Floats:
+def spelling_similarity(cells: Cells, source: Words, target: Words) -> npt.NDArray[np.float32]:
     """How alike the two words of each entry are spelled, [entries].
 
     The length of their common prefix (at most twelve letters) divided by that of the longer word; 0 if the prefix is shorter than
     `SHORTEST_PREFIX`.
     """
     own, other = source.letters, target.letters
-    alike, prefix = np.ones(len(cells.source), dtype=bool), np.zeros(len(cells.source))
+    alike, prefix = np.ones(len(cells.source), dtype=bool), np.zeros(len(cells.source), np.float32)
     for place in range(_COMPARED):
         letters = own[cells.source, place]
         alike &= (letters == other[cells.target, place]) & (letters > 0)
         prefix += alike
-    lengths = [np.array([*map(len, words.forms)], np.int64) for words in (source, target)]
+    lengths = [np.array([*map(len, words.forms)], np.float32) for words in (source, target)]
     longer = np.maximum(lengths[0][cells.source], lengths[1][cells.target])
-    return np.where(prefix >= SHORTEST_PREFIX, prefix / np.maximum(longer, 1), 0.0)
+    return np.where(prefix >= SHORTEST_PREFIX, prefix / np.maximum(longer, 1), np.float32(0))

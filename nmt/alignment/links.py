@@ -71,5 +71,6 @@ def check_within(links: AbstractSet[tuple[int, int]], source_words: int, target_
         if source >= source_words or target >= target_words:
             raise DataError(
                 f"{where}: the link {source}-{target} lies beyond the sentences, which have {source_words} source and "
-                f"{counted(target_words, 'target word')}, counted from 0."
+                f"{counted(target_words, 'target word')}, counted from 0. Take 1 from each number of a file "
+                "that counts from 1; --gold-order target-source reads gold links of the other order."
             )

@@ -94,15 +94,23 @@ def links(
     set_up(quiet=quiet)
     from nmt.alignment.aligner_file import load_aligner, save_aligner
     from nmt.alignment.link_files import format_confident, format_pharaoh
+    from nmt.alignment.statistical.aligner import splits_of
     from nmt.text.scripts import split_characters
 
     pairs = list(read_joined(*texts) if joined else read_parallel(*texts))
     gold_links = read_gold_links(gold, len(pairs), gold_order)
-    more = read_parallel(more_source, more_target) if more_source and more_target else ()
+    more = list(read_parallel(more_source, more_target)) if more_source and more_target else []
     fitting = load_aligner(aligner) if aligner else _learn([*pairs, *more], quiet=quiet)
-    for name, split in zip(("source", "target"), fitting.splits, strict=True):
+    learned = fitting.splits if aligner else splits_of(more or pairs)
+    for name, split, own, other in zip(("source", "target"), fitting.splits, splits_of(pairs), learned, strict=True):
         if split is split_characters:
             _log.warning("The %s is written without spaces: its words are its characters.", name)
+        if own is not other:
+            _log.warning(
+                "The %s to be linked has %s between words, what is learned from has %s: split both alike, or most links are wrong.",
+                name,
+                *("no spaces", "spaces")[:: 1 if own is split_characters else -1],
+            )
     if save is not None:
         save_aligner(fitting, save)
     if symmetrize:

@@ -57,13 +57,26 @@ def test_what_was_learned_links_other_text(folder: Path, tmp_path: Path) -> None
     assert len(short.stderr.decode().splitlines()) == 1  # it learns nothing, so there is no warning of too little text
 
 
-def test_text_without_spaces_is_said_to_be_linked_by_characters(folder: Path, tmp_path: Path) -> None:
+def test_text_without_spaces_is_linked_by_characters_and_a_text_split_otherwise_is_named(
+    folder: Path, tmp_path: Path
+) -> None:
     kana = {"dog": "い", "cat": "ね", "red": "あ", "big": "お"}
     lines = ["".join(kana[word] for word in line.split()) for line in SOURCE] * 20
     (tmp_path / "text.ja").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     done = nmt("links", "-s", "text.en", "-t", tmp_path / "text.ja", cwd=folder)
     assert good(done).splitlines()[:4] == ["0-0 1-1", "0-0 1-1", "", "0-0 1-1"]
     assert done.stderr.decode().count("The target is written without spaces: its words are its characters.") == 1
+    (tmp_path / "tokens.ja").write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
+    saved = tmp_path / "links.safetensors"
+    raw = ["-s", "text.en", "-t", tmp_path / "text.ja"]
+    good(nmt("links", "-s", "text.en", "-t", tmp_path / "tokens.ja", "--save", saved, cwd=folder))
+    for learned in (["--more-source", "text.en", "--more-target", tmp_path / "tokens.ja"], ["--aligner", saved]):
+        done = nmt("links", *raw, *learned, cwd=folder)
+        assert good(done)
+        assert (
+            "The target to be linked has no spaces between words, what is learned from has spaces"
+            in done.stderr.decode()
+        )
 
 
 def test_lines_of_both_sides_are_read_as_one_file(folder: Path) -> None:

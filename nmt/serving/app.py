@@ -89,11 +89,20 @@ class App:
                 400, f"A beam of {content.beam_size} has fewer than {content.hypotheses} hypotheses: widen beam_size."
             )
         beam = content.beam_size or max(model.beam_size, content.hypotheses)
-        self._check_length(content.texts, beam, usual=model.beam_size)
+        self._check_length([*content.texts, content.prefix], beam, usual=model.beam_size)
         texts = [_LINE_END.split(text) for text in content.texts]
         lines = [part for parts in texts for part in parts if part.strip()]
-        setting = Setting(index, n_best=content.hypotheses, beam_size=content.beam_size, is_aligned=content.alignment)
-        results = iter(await self._run(request, setting, lines))
+        tasks: list[Task] = [(line, content.prefix) for line in lines] if content.prefix else [*lines]
+        if content.prefix and len(tasks) > 1:
+            raise HTTPException(400, f"A prefix belongs to one line, but the text has {len(tasks)}.")
+        setting = Setting(
+            index,
+            has_prefix=content.prefix != "",
+            n_best=content.hypotheses,
+            beam_size=content.beam_size,
+            is_aligned=content.alignment,
+        )
+        results = iter(await self._run(request, setting, tasks))
         answers: list[dict[str, Any]] = []
         for parts in texts:
             translations = [next(results) if part.strip() else None for part in parts]

@@ -39,6 +39,8 @@ class Setting(NamedTuple):
     model: int
     is_scored: bool = False
     """Whether known translations are scored, not lines translated."""
+    has_prefix: bool = False
+    """Whether translations must begin as given."""
     n_best: int = 1
     beam_size: int | None = None
     """None for the recipe's, increased to `n_best` if necessary."""
@@ -48,7 +50,7 @@ class Setting(NamedTuple):
 
 
 Task = str | tuple[str, str]
-"""A line to translate, or a line and its translation to score."""
+"""A line to translate, alone or with the beginning of its translation, or a line and its translation to score."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,11 @@ class Engine:
         else:
             wide_enough = bundle.recipe.decoding.wide_enough(setting.n_best)
             decoding = wide_enough if setting.beam_size is None else {"beam_size": setting.beam_size}
-            translations = translator.translate(list(tasks), decoding=decoding, n_best=setting.n_best, **options)
+            options |= {"decoding": decoding, "n_best": setting.n_best}
+            if setting.has_prefix:
+                options["prefix"] = [prefix for _, prefix in tasks]
+            lines = [line for line, _ in tasks] if setting.has_prefix else list(tasks)
+            translations = translator.translate(lines, **options)
         return [
             [
                 ServedHypothesis.of(translation, rank, bundle, is_aligned=is_aligned)

@@ -38,6 +38,8 @@ class TranslateInput(ModelInput):
     q: str | list[str]
     format: Literal["text"] = "text"
     alternatives: int = Field(0, ge=0, lt=MOST_HYPOTHESES)
+    prefix: str = ""
+    """What the translation must begin with, of a text of one line."""
     alignment: bool = False
     n_best: Annotated[int, Field(ge=1, le=MOST_HYPOTHESES)] | None = None
     beam_size: Annotated[int, Field(ge=1, le=_WIDEST_BEAM)] | None = None

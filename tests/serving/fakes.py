@@ -26,7 +26,7 @@ MODELS = (
 
 
 def decode(setting: Setting, tasks: Sequence[Task]) -> list[list[ServedHypothesis]]:
-    """The words in reverse; alternative n has the suffix `-n`. The second model shouts. A posterior has no doubts.
+    """The words in reverse, after a prefix; alternative n has the suffix `-n`. The second model shouts. A posterior has no doubts.
 
     None knows an umbrella.
     """
@@ -34,12 +34,13 @@ def decode(setting: Setting, tasks: Sequence[Task]) -> list[list[ServedHypothesi
 
 
 def _hypotheses(setting: Setting, task: Task) -> list[ServedHypothesis]:
-    if not isinstance(task, str):
-        return [_hypothesis(setting, *task, -5.0)]
-    words = " ".join(reversed(task.split()))
+    line, given = (task, "") if isinstance(task, str) else task
+    if setting.is_scored:
+        return [_hypothesis(setting, line, given, -5.0)]
+    words = given + " ".join(reversed(line.split()))
     text = words.upper() if setting.model == 1 else words
     texts = [text, *(f"{text}-{rank}" for rank in range(1, setting.n_best))]
-    return [_hypothesis(setting, task, text, -0.25 - rank) for rank, text in enumerate(texts)]
+    return [_hypothesis(setting, line, text, -0.25 - rank) for rank, text in enumerate(texts)]
 
 
 def _hypothesis(setting: Setting, source: str, target: str, score: float) -> ServedHypothesis:

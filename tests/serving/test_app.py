@@ -52,6 +52,11 @@ def test_a_list_of_texts_gets_lists(client: TestClient) -> None:
     assert form.json()["translatedText"] == ["b a", "c"]
 
 
+def test_a_translation_begins_as_given(client: TestClient) -> None:
+    answer = translate(client, "a b", prefix="so ", n_best=2)
+    assert [hypothesis["text"] for hypothesis in answer["lines"][0]["hypotheses"]] == ["so b a", "so b a-1"]
+
+
 def test_characters_that_the_model_does_not_know_are_named(client: TestClient) -> None:
     assert translate(client, "a ☂\nb")["unknownCharacters"] == "☂"
     assert translate(client, ["a", "☂"])["unknownCharacters"] == ["", "☂"]
@@ -173,6 +178,8 @@ BAD_REQUESTS: list[tuple[str, Any, int, str]] = [
     ("/translate", {"q": "a", "target": "de", "n_best": 11}, 400, "Invalid request: n_best: Input should be less than or equal to 10."),
     ("/translate", {"q": "a", "target": "de", "beam_size": 0}, 400, "Invalid request: beam_size: "),
     ("/translate", {"q": "a", "target": "de", "n_best": 3, "beam_size": 2}, 400, "A beam of 2 has fewer than 3 hypotheses"),
+    ("/translate", {"q": "a\nb", "target": "de", "prefix": "c"}, 400, "A prefix belongs to one line, but the text has 2."),
+    ("/translate", {"q": "a", "target": "de", "prefix": "b" * 5000}, 413, "5,001 characters"),
     ("/translate", {"q": "a" * 5001, "target": "de"}, 413, "5,001 characters, but at most 5,000 are allowed."),
     ("/translate", {"q": "a" * 1251, "target": "de", "beam_size": 20}, 413, "at most 1,250 are allowed with a beam of 20."),
     ("/translate", {"q": "a" * 2501, "target": "de", "alternatives": 9}, 413, "at most 2,500 are allowed with a beam of 10."),

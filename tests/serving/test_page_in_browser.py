@@ -148,7 +148,6 @@ def test_an_edited_translation_is_scored_and_drawn(visit: Open) -> None:
     page.fill("#translation-0", "my own words")
     page.wait_for_selector(".alternatives .score:has-text('yours −5.00')")
     assert page.locator(".target .word").all_inner_texts() == ["my", "own", "words"]
-    assert page.locator(".alternatives input").count() == 6
     assert page.locator(".alternatives input").nth(5).is_checked()
     page.fill("#translation-0", "b a-1")  # which is the second hypothesis
     page.wait_for_function("() => document.querySelectorAll('.alternatives input').length === 5")
@@ -157,6 +156,19 @@ def test_an_edited_translation_is_scored_and_drawn(visit: Open) -> None:
     assert "one line per line" in page.inner_text(".status")
     page.fill("#q", "c d")
     await_translation(page, "d c")
+
+
+def test_typing_over_a_translation_shows_how_it_goes_on_and_tab_takes_it(visit: Open) -> None:
+    page = visit()
+    type_text(page, "a b\nc d", "b a\nd c")
+    page.fill("#translation-0", "b a\nso ")
+    page.wait_for_selector(".alternatives .score:has-text('goes on')")
+    assert page.locator(".alternatives label:has-text('goes on') .said").all_inner_texts()[:2] == ["so d c", "so d c-1"]
+    page.keyboard.press("Tab")
+    assert page.input_value("#translation-0") == "b a\nso d c"
+    page.wait_for_selector(".alternatives .score:has-text('yours −5.00')")
+    page.keyboard.press("Tab")  # nothing is offered, so it leaves the field as usual
+    assert page.evaluate("document.activeElement.id") != "translation-0"
 
 
 def test_the_line_with_the_caret_is_drawn(visit: Open) -> None:

@@ -4,21 +4,22 @@ function drawAlternatives(column, hypotheses, chosen) {
   const best = new Set(hypotheses[0]?.text.split(" "));
   const rows = hypotheses.map((hypothesis, rank) => drawAlternative(column, hypothesis, hypothesis === chosen, { rank }, best));
   if (chosen && !hypotheses.includes(chosen)) rows.push(drawAlternative(column, chosen, true, { own: chosen }, best));
+  for (const { text, score } of chosen?.continuations ?? [])
+    rows.push(drawAlternative(column, { text, score }, false, { own: { text } }, best, "goes on"));
   const title = make("h2", { id: `alternatives-${column.number}` }, `Alternatives${named(column)}`);
   const list = make("ol", { class: "alternatives", role: "radiogroup", "aria-labelledby": title.id }, ...rows);
   return make("section", { class: "card" }, title, list);
 }
 
-function drawAlternative(column, hypothesis, checked, choice, best) {
+function drawAlternative(column, hypothesis, checked, choice, best, said = choice.own && "yours") {
   const input = make("input", { type: "radio", name: `alternative-${column.number}` });
   input.checked = checked;
   input.addEventListener("change", () => choose(column, choice));
-  const isOwn = choice.own !== undefined;
-  const said = make("span", { class: "said", lang: column.model.target, dir: "auto" }, ...differing(hypothesis.text, best));
-  const note = isOwn ? [make("span", { class: "own faint" }, "yours")] : [];
+  const words = make("span", { class: "said", lang: column.model.target, dir: "auto" }, ...differing(hypothesis.text, best));
+  const note = said ? [make("span", { class: "own faint" }, said)] : [];
   const score = make("span", { class: "score" }, ...note, " ", hypothesis.score === undefined ? "…" : figure(hypothesis.score));
   score.title = "Score: the higher, the better";
-  return make("li", { role: "presentation" }, make("label", {}, input, said, score));
+  return make("li", { role: "presentation" }, make("label", {}, input, words, score));
 }
 
 /** The words of a text, those marked that the best translation does not have. */

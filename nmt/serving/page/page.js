@@ -13,8 +13,10 @@ function makeColumn(number, model) {
   const column = { number, model, root, area: part("textarea"), status: part(".status"), details: part(".details") };
   Object.assign(column, { copy: part(".copy"), again: part(".again"), label: part("label"), typing: null, drawn: "" });
   Object.assign(column, { translation: new Errand(column, translate), score: new Errand(column, scoreOwn) });
+  column.continuation = new Errand(column, continueOwn);
   column.area.readOnly = false;
   column.area.addEventListener("input", () => editTranslation(column));
+  column.area.addEventListener("keydown", (event) => takeContinuation(column, event));
   for (const event of ["click", "keyup"]) column.area.addEventListener(event, () => followCaret(column.area));
   column.copy.addEventListener("click", () => copyTranslation(column));
   column.again.addEventListener("click", () => column.repeat());
@@ -120,7 +122,10 @@ function editTranslation(column) {
   typed.forEach((text, at) => reviseLine(column, state.lines[at], text));
   followCaret(column.area);
   showDetails(column);
-  column.typing = setTimeout(() => column.score.start(), TYPING);
+  column.typing = setTimeout(() => {
+    column.score.start();
+    column.continuation.start();
+  }, TYPING);
 }
 
 function reviseLine(column, line, text) {
@@ -141,6 +146,29 @@ async function scoreOwn(column, signal) {
   showDetails(column);
 }
 
+/** Ask how a translation goes on that begins as what was typed up to the caret. */
+async function continueOwn(column, signal) {
+  const { text: source, choices } = currentLine();
+  const { own } = choices.get(column.model.name) ?? {};
+  const prefix = column.area.value.slice(0, column.area.selectionStart).split("\n").at(-1);
+  if (!own || !source.trim() || !prefix.trim()) return;
+  const content = { q: source, prefix, model: column.model.name, n_best: HYPOTHESES };
+  const answer = await (await ask("translate", content, signal)).json();
+  own.continuations = answer.lines[0].hypotheses.filter(({ text }) => text !== own.text);
+  showDetails(column);
+}
+
+/** Tab takes the best continuation, if there is one. */
+function takeContinuation(column, event) {
+  const { own } = currentLine().choices.get(column.model.name) ?? {};
+  if (event.key !== "Tab" || event.shiftKey || !own?.continuations?.length) return;
+  event.preventDefault();
+  const before = column.area.value.split("\n").slice(0, state.current);
+  choose(column, { own: { text: own.continuations[0].text } });
+  const end = [...before, own.continuations[0].text].join("\n").length;
+  column.area.setSelectionRange(end, end);
+}
+
 // --- alternatives and the drawing -----------------------------------------------------------------------------------
 
 /** Show what belongs to the current line, unless it is what is shown already. */
@@ -148,7 +176,8 @@ function showDetails(column) {
   const line = currentLine().text;
   const hypotheses = recall(column.model, line) ?? [];
   const chosen = chosenOf(column, currentLine());
-  const drawn = JSON.stringify([line, chosen?.text, chosen?.score, hypotheses.map(({ text }) => text), state.columns.length]);
+  const continuations = (chosen?.continuations ?? []).map(({ text }) => text);
+  const drawn = JSON.stringify([line, chosen?.text, chosen?.score, continuations, hypotheses.map(({ text }) => text), state.columns.length]);
   if (drawn === column.drawn && chosen?.alignment === column.alignment) return;
   Object.assign(column, { drawn, alignment: chosen?.alignment });
   const focused = column.details.contains(document.activeElement);
@@ -200,6 +229,7 @@ const figure = (value) => (value == null ? "–" : value.toFixed(2).replace("-",
 function choose(column, choice) {
   currentLine().choices.set(column.model.name, choice);
   showTranslation(column);
+  column.score.start();
 }
 
 function showThreshold() {
@@ -266,9 +296,8 @@ function chooseModels() {
   offerComparison();
   const models = [element("model").value, element("compare").value].filter(Boolean).map(modelOf);
   while (state.columns.length > models.length) {
-    const { translation, score, root } = state.columns.pop();
-    translation.stop();
-    score.stop();
+    const { translation, score, continuation, root } = state.columns.pop();
+    for (const errand of [translation, score, continuation]) errand.stop();
     root.remove();
   }
   models.forEach((model, number) => {

@@ -50,12 +50,13 @@ class FollowingLogProbs:
 
     def __getitem__(self, rows: slice | Tensor) -> Float[Tensor, "n V"]:
         table, following = self.log_probs[rows], [self.following[row] for row in torch.arange(len(self))[rows].tolist()]
-        free = [row for row, tokens in enumerate(following) if not tokens]
+        if isinstance(self.log_probs, Tensor):
+            table = table.clone()  # others compute rows anew
         row_ids, tokens = [row for row, tokens in enumerate(following) for _ in tokens], list(chain(*following))
-        result = torch.full_like(table, float("-inf"))
-        result[free] = table[free]
-        result[row_ids, tokens] = table[row_ids, tokens]
-        return result
+        kept = table[row_ids, tokens]
+        table[list(dict.fromkeys(row_ids))] = float("-inf")
+        table[row_ids, tokens] = kept
+        return table
 
 
 class PrefixedEnsemble:

@@ -231,22 +231,26 @@ class Subwords:
 
     def spelling_on(self, rest: bytes) -> Iterator[tuple[int, int]]:
         """The tokens that spell the first of these bytes, or all of them and more; each with how many of them it spells."""
-        ordered, by_spelling, longest = self._spellings
-        sizes = range(1, min(len(rest) - 1, longest) + 1)
-        yield from ((index, size) for size in sizes for index in by_spelling.get(rest[:size], ()))
+        ordered, by_beginning = self._spellings
+        for size in range(1, len(rest)):
+            if (spelled := by_beginning.get(rest[:size])) is None:
+                break
+            yield from ((index, size) for index in spelled)
         for spelling, index in ordered[bisect_left(ordered, (rest,)) :]:
             if not spelling.startswith(rest):
                 break
             yield index, len(rest)
 
     @cached_property
-    def _spellings(self) -> tuple[list[tuple[bytes, int]], dict[bytes, list[int]], int]:
-        """The bytes and ids of all tokens that are written, in order of the bytes; the ids of these bytes; the most bytes of one."""
+    def _spellings(self) -> tuple[list[tuple[bytes, int]], dict[bytes, list[int]]]:
+        """The bytes and ids of all tokens that are written, in order of the bytes; the ids of exactly the first bytes of each."""
         ordered = sorted((spelling, index) for index, spelling in enumerate(self._bytes) if spelling and index != UNK)
-        by_spelling: dict[bytes, list[int]] = {}
+        by_beginning: dict[bytes, list[int]] = {}
         for spelling, index in ordered:
-            by_spelling.setdefault(spelling, []).append(index)
-        return ordered, by_spelling, max(map(len, by_spelling))
+            for size in range(1, len(spelling)):
+                by_beginning.setdefault(spelling[:size], [])
+            by_beginning.setdefault(spelling, []).append(index)
+        return ordered, by_beginning
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """The tokens as SentencePiece spells them: `▁` begins a word, `<0xE2>` is a byte."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.alignment.statistical.hmm import LearnedHMM, SmoothTable
-from nmt.alignment.statistical.word_forms import Words
+from nmt.alignment.statistical.word_forms import STEM, Words
 from nmt.bundle.folder import load_tensors, save_tensors
 from nmt.errors import DataError
 from nmt.text.scripts import split_characters, split_spaces
@@ -25,6 +25,7 @@ def save_aligner(aligner: HMMAligner, path: Path) -> None:
     tensors = {
         "splits": torch.tensor([_SPLITS.index(split) for split in aligner.splits]),
         "lines": torch.tensor(aligner.lines),
+        "stem": torch.tensor(STEM),
         "keys": torch.from_numpy(aligner.keys),
         "stem_keys": torch.from_numpy(aligner.stem_keys),
     }
@@ -49,13 +50,17 @@ def load_aligner(path: Path) -> HMMAligner:
     except DataError as error:
         raise DataError(f"{error} A word aligner is what `nmt links --save FILE` writes.") from None
     try:
+        if tensors["stem"] != STEM:  # its stems are numbered otherwise
+            raise KeyError("stem")
         source, target = (_words(tensors, side) for side in ("source", "target"))
         forward, backward = (_model(tensors, direction) for direction in ("forward", "backward"))
         first, second = (_SPLITS[number] for number in tensors["splits"].tolist())
         keys, stem_keys = tensors["keys"].numpy(), tensors["stem_keys"].numpy()
         return HMMAligner(source, target, (first, second), keys, stem_keys, forward, backward, int(tensors["lines"]))
     except KeyError:
-        raise DataError(f"{path} is not a word aligner: make one with `nmt links --save FILE`.") from None
+        raise DataError(
+            f"{path} is not a word aligner of this version: make one with `nmt links --save FILE`."
+        ) from None
 
 
 def _words(tensors: dict[str, Tensor], side: str) -> Words:

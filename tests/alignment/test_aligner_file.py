@@ -9,7 +9,7 @@ import torch
 
 from nmt.alignment.aligner_file import load_aligner, save_aligner
 from nmt.alignment.statistical.aligner import HMMAligner
-from nmt.bundle.folder import save_tensors
+from nmt.bundle.folder import load_tensors, save_tensors
 from nmt.errors import DataError
 
 TEXT = [("red dog", "hund rot"), ("red cät", "katze rot"), ("dog", "hund"), ("cät", "katze")] * 20
@@ -28,6 +28,8 @@ def test_a_saved_aligner_links_as_before(tmp_path: Path) -> None:
 def test_another_file_is_no_aligner(tmp_path: Path) -> None:
     save_tensors({"keys": torch.zeros(2)}, tmp_path / "tensors")
     (tmp_path / "text").write_text("0-0\n")
-    for name in ("tensors", "text", "missing"):
+    save_aligner(HMMAligner.learn(TEXT), tmp_path / "older")
+    save_tensors({**load_tensors(tmp_path / "older"), "stem": torch.tensor(5)}, tmp_path / "older")
+    for name in ("tensors", "text", "missing", "older"):
         with pytest.raises(DataError, match=f"{name}.*nmt links --save FILE"):
             load_aligner(tmp_path / name)

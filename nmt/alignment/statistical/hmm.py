@@ -203,7 +203,7 @@ def learn(cells: Cells, forms: WordForms, rounds: Iterable[object] = range(ROUND
             for (empty, jumps), posteriors in zip(others, both, strict=True):
                 empty += posteriors.empty
                 jumps += posteriors.jumps
-        del models
+        del models  # both tables, before there are others
         models = [
             LearnedHMM(_estimate(TranslationTable(counts, empty), *side), jumps)
             for (empty, jumps), side in zip(others, sides, strict=True)

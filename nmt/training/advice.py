@@ -250,9 +250,15 @@ _CONVENTIONS = (
     Convention(
         "have no upper-case letter",
         "A model writes as its training text does: write both alike.",
-        lambda line: line == line.lower() if line.lower() != line.upper() else None,
+        lambda line: line == line.lower() if _has_cases(line) else None,
     ),
 )
+
+
+def _has_cases(line: str) -> bool:
+    """Whether most letters of a line have two cases, unlike Japanese with a Latin word in it."""
+    cased = sum(letter.lower() != letter.upper() for letter in line)
+    return 2 * cased > sum(map(str.isalpha, line)) > 0
 
 
 def convention_warnings(text: TrainingText) -> Iterator[str]:

@@ -188,6 +188,7 @@ LOWER = [line.lower() for line in PLAIN]
         (LOWER, PLAIN, "100% in text, but 0% in text have no upper-case letter."),
         (PLAIN, PLAIN, None),
         (["犬が走る。", "寝る。"] * 30, PLAIN, None),
+        (["十kmを走る。"] * 60, ["JRで行く。"] * 60, None),
         (TOKENIZED[:9], LOWER[:9], None),
         (PLAIN, ["Un chien , qui court.", "Il dort.", "Il boit.", "Il mange."] * 20, None),
     ],

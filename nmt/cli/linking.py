@@ -101,15 +101,15 @@ def links(
     gold_links = read_gold_links(gold, len(pairs), gold_order)
     more = list(read_parallel(more_source, more_target)) if more_source and more_target else []
     fitting = load_aligner(aligner) if aligner else _learn([*pairs, *more], quiet=quiet)
-    learned = fitting.splits if aligner else splits_of(more or pairs)
-    for name, split, own, other in zip(("source", "target"), fitting.splits, splits_of(pairs), learned, strict=True):
+    others = splits_of(more) if more else fitting.splits
+    for name, split, own, other in zip(("source", "target"), fitting.splits, splits_of(pairs), others, strict=True):
         if split is split_characters:
             _log.warning("The %s is written without spaces: its words are its characters.", name)
         if own is not other:
             _log.warning(
                 "The %s to be linked has %s between words, what is learned from has %s: split both alike, or most links are wrong.",
                 name,
-                *("no spaces", "spaces")[:: 1 if own is split_characters else -1],
+                *("no spaces" if each is split_characters else "spaces" for each in (own, other)),
             )
     if save is not None:
         save_aligner(fitting, save)

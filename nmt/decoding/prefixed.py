@@ -53,9 +53,9 @@ class FollowingLogProbs:
         if isinstance(self.log_probs, Tensor):
             table = table.clone()  # others compute rows anew
         row_ids, tokens = [row for row, tokens in enumerate(following) for _ in tokens], list(chain(*following))
-        kept = table[row_ids, tokens]
+        values = table[row_ids, tokens]
         table[list(dict.fromkeys(row_ids))] = float("-inf")
-        table[row_ids, tokens] = kept
+        table[row_ids, tokens] = values
         return table
 
 

@@ -124,11 +124,10 @@ class Engine:
         else:
             wide_enough = bundle.recipe.decoding.wide_enough(setting.n_best)
             decoding = wide_enough if setting.beam_size is None else {"beam_size": setting.beam_size}
-            options |= {"decoding": decoding, "n_best": setting.n_best}
-            if setting.has_prefix:
-                options["prefix"] = [prefix for _, prefix in tasks]
-            lines = [line for line, _ in tasks] if setting.has_prefix else list(tasks)
-            translations = translator.translate(lines, **options)
+            lines, prefixes = map(list, zip(*tasks, strict=True)) if setting.has_prefix else (list(tasks), "")
+            translations = translator.translate(
+                lines, prefix=prefixes, decoding=decoding, n_best=setting.n_best, **options
+            )
         return [
             [
                 ServedHypothesis.of(translation, rank, bundle, is_aligned=is_aligned)

@@ -148,6 +148,7 @@ def test_an_edited_translation_is_scored_and_drawn(visit: Open) -> None:
     page.fill("#translation-0", "my own words")
     page.wait_for_selector(".alternatives .score:has-text('yours −5.00')")
     assert page.locator(".target .word").all_inner_texts() == ["my", "own", "words"]
+    assert page.locator(".alternatives label:not(:has-text('goes on')) input").count() == 6
     assert page.locator(".alternatives input").nth(5).is_checked()
     page.fill("#translation-0", "b a-1")  # which is the second hypothesis
     page.wait_for_function("() => document.querySelectorAll('.alternatives input').length === 5")

@@ -27,6 +27,7 @@ from nmt.alignment.statistical.hmm import (
     Weights,
     agreement,
     learn,
+    prior_mean,
 )
 from nmt.alignment.statistical.ibm1 import TranslationTable
 from nmt.alignment.statistical.word_forms import WordForms, Words, spelling_similarity
@@ -208,8 +209,8 @@ class HMMAligner:
 
 def _is_learned(table: SmoothTable, cells: Cells, forms: WordForms) -> npt.NDArray[np.bool_]:
     """Whether the probability of an entry is another than without one."""
-    mean = table.stems[forms.entry] * forms.target_share[cells.target]
-    return np.asarray(table.translation > 1.01 * table.unseen(mean, cells.source))
+    unseen = table.unseen(prior_mean(table.stems, cells, forms), cells.source)
+    return np.asarray(table.translation > 1.01 * unseen)
 
 
 def _known(forms: Sequence[str], number: Mapping[str, int]) -> Ids:
@@ -245,9 +246,9 @@ def _cells(pairs: Iterable[tuple[str, str]], splits: tuple[Split, Split]) -> tup
         for number, side, line, split in zip(numbers, sides, pair, splits, strict=True):
             ids = [number.setdefault(_form(word), len(number)) for word in split(line)]
             side.append(np.array(ids, np.int32))
-    counts = (np.bincount(np.concatenate(side), minlength=1).tolist() for side in sides)
     source, target = (
-        Words(dict(zip(number, count, strict=False))) for number, count in zip(numbers, counts, strict=True)
+        Words(dict(zip(number, np.bincount(np.concatenate(side)).tolist(), strict=True)))
+        for number, side in zip(numbers, sides, strict=True)
     )
     return Cells.of(*sides), source, target
 

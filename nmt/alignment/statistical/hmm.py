@@ -231,7 +231,7 @@ def _estimate(counts: TranslationTable, cells: Cells, forms: WordForms) -> Smoot
     of_stems = np.bincount(forms.entry, counts.translation, len(forms.source)).astype(np.float64)
     of_stem = np.bincount(forms.source, of_stems)[forms.source]
     stems = _weight(of_stems + STEM_ALPHA) / _weight(of_stem + STEM_ALPHA * (1 + int(forms.target.max(initial=-1))))
-    mean = stems[forms.entry] * forms.target_share[cells.target]
+    mean = prior_mean(stems, cells, forms)
     words = len(counts.empty)
     alpha = _alpha(words)
     whole = _weight(np.bincount(cells.source, counts.translation, len(forms.source_share)) + alpha * words + BETA)
@@ -240,7 +240,13 @@ def _estimate(counts: TranslationTable, cells: Cells, forms: WordForms) -> Smoot
     return SmoothTable(translation, empty, stems, whole)
 
 
+def prior_mean(stems: Floats, cells: Cells, forms: WordForms) -> Floats:
+    """m(y | x) of each entry, from t(stem of y | stem of x)."""
+    return np.asarray(stems[forms.entry] * forms.target_share[cells.target])
+
+
 def _alpha(words: int) -> float:
+    """The prior for so many different target words."""
     return ALPHA * min(1, FEW_WORDS / max(words, 1)) ** 2
 
 

@@ -90,16 +90,15 @@ class BatchDecoder:
                 pad([[*tag, *sentence.ids[member], EOS] for sentence in sentences]).to(ensemble.device)
                 for member, tag in enumerate(self.tags)
             ]
-            prefixes = [Prefix(self.target, sentence.prefix) for sentence in sentences]
+            texts = [sentence.prefix for sentence in sentences]
+            prefixes = [Prefix(self.target, text) for text in texts]
             terms = [self.terms.of(sentence.text) if self.terms else [] for sentence in sentences]
-            models: Any = (
-                PrefixedEnsemble(ensemble, prefixes) if any(prefix.length for prefix in prefixes) else ensemble
-            )
+            models: Any = PrefixedEnsemble(ensemble, prefixes) if any(texts) else ensemble
             memory = models.encode(sources)
             # 10 and the end mark more
             lengths = [
-                max(int(settings.max_ratio * len(sentence.ids[0])), prefix.length) + 11 + sum(map(len, of_sentence))
-                for sentence, prefix, of_sentence in zip(sentences, prefixes, terms, strict=True)
+                max(int(settings.max_ratio * len(sentence.ids[0])), len(begun)) + 11 + sum(map(len, of_sentence))
+                for sentence, begun, of_sentence in zip(sentences, self.target.encode_batch(texts), terms, strict=True)
             ]
             start = models.step, models.start(memory), memory, torch.tensor(lengths)
             mask = sources[0] != PAD

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
-import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from nmt.decoding.ensemble import Ensemble, EnsembleMemory, EnsembleState
-from nmt.model.interface import LazyLogProbs, Step
+from nmt.model.interface import Step
+from nmt.search.candidates import FollowingLogProbs
 from nmt.text.prefix import Prefix
 
 
@@ -37,28 +36,6 @@ class PrefixedState:
         return PrefixedState(self.state.select(rows), tuple(self.places[row] for row in rows.tolist()))
 
 
-@dataclass(frozen=True)
-class FollowingLogProbs:
-    """Log-probabilities as they are, but -inf for the tokens that may not follow."""
-
-    log_probs: Tensor | LazyLogProbs
-    following: Sequence[Sequence[int]]
-    """The tokens that may follow each hypothesis; all if there are none."""
-
-    def __len__(self) -> int:
-        return len(self.log_probs)
-
-    def __getitem__(self, rows: slice | Tensor) -> Float[Tensor, "n V"]:
-        table, following = self.log_probs[rows], [self.following[row] for row in torch.arange(len(self))[rows].tolist()]
-        if isinstance(self.log_probs, Tensor):
-            table = table.clone()  # others compute rows anew
-        row_ids, tokens = [row for row, tokens in enumerate(following) for _ in tokens], list(chain(*following))
-        values = table[row_ids, tokens]
-        table[list(dict.fromkeys(row_ids))] = float("-inf")
-        table[row_ids, tokens] = values
-        return table
-
-
 class PrefixedEnsemble:
     """An ensemble for sentences that each have a prefix, which may be empty."""
 
@@ -81,6 +58,6 @@ class PrefixedEnsemble:
         prefixes = [memory.prefixes[row] for row in rows.tolist()]
         latest = zip(prefixes, state.places, tokens.tolist(), strict=True)
         places = tuple(prefix.after(place, token) for prefix, place, token in latest)
-        following = [tuple(prefix.following(place)) for prefix, place in zip(prefixes, places, strict=True)]
+        following = [prefix.following(place) for prefix, place in zip(prefixes, places, strict=True)]
         log_probs = FollowingLogProbs(step.log_probs, following) if any(following) else step.log_probs
         return replace(step, log_probs=log_probs, state=PrefixedState(step.state, places))

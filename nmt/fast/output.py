@@ -6,6 +6,7 @@ shortlist multiplies only the rows of W_o that it names, and those shared by all
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -20,6 +21,8 @@ from nmt.fast.loss import ChunkedOutputLayer
 from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
 from nmt.search.beam import Beam, Candidates
+from nmt.search.candidates import rows_and_tokens, top_tokens, without_forbidden
+from nmt.search.hypothesis import NEG_INF
 from nmt.search.options import SearchOptions
 from nmt.search.segments import Segments
 
@@ -127,23 +130,34 @@ class SearchLogProbs:
         """Whether a kernel ranks the continuations of such a beam, and is faster."""
         return options.beam_size <= _FEW and self.readouts.dtype != torch.float64 and kernels.can_use(beam.log_probs)
 
-    def top_candidates(self, beam: Beam, options: SearchOptions) -> Candidates:
-        """What `nmt.search.loop.Search.candidates` computes, without a table of [N V] numbers."""
+    def top_candidates(
+        self, beam: Beam, options: SearchOptions, following: Sequence[Collection[int]] = ()
+    ) -> Candidates:
+        """What `nmt.search.loop.Search.candidates` computes, without a table of [N V] numbers.
+
+        Args:
+            beam: the hypotheses.
+            options: of the search.
+            following: the tokens that may follow each hypothesis, as in `FollowingLogProbs`; nothing where all may follow all.
+        """
         sentences = beam.sentences
         width = self.output.out_features if self.listed is None else self.listed.tokens.shape[1]
         size = largest_bucket_within(max(_IN_CACHE // width, 1))
         chunks = []
         for start in range(0, len(self), size):
             rows = slice(start, start + size)
-            chunks.append(
-                kernels.most_probable(
-                    self._logits(rows),
-                    min(options.beam_size, width),
-                    tokens=None if self.listed is None else self.listed.tokens,
-                    segment_ids=self.rows.segment_ids[rows],
-                    forbid=options.forbid,
-                )
+            logits = self._logits(rows)
+            log_probs, tokens = kernels.most_probable(
+                logits,
+                min(options.beam_size, width),
+                tokens=None if self.listed is None else self.listed.tokens,
+                segment_ids=self.rows.segment_ids[rows],
+                forbid=options.forbid,
             )
+            if any(following[rows]):
+                assert self.listed is None
+                rank_following_(log_probs, tokens, logits, following[rows], options.forbid)
+            chunks.append((log_probs, tokens))
         log_probs, tokens = (torch.cat(parts) for parts in zip(*chunks, strict=True))
         totals, parents, tokens, log_probs = kernels.best_continuations(
             *(beam.log_probs, log_probs, tokens, sentences.segment_ids, sentences.count),
@@ -156,3 +170,21 @@ class SearchLogProbs:
             logits: Tensor = self.output(self.readouts[rows])
             return at_least_fp32(logits)
         return at_least_fp32(self.listed(self.readouts[rows], Segments(self.rows.segment_ids[rows], self.rows.count)))
+
+
+def rank_following_(
+    log_probs: Float[Tensor, "n k"],
+    tokens: Int[Tensor, "n k"],
+    logits: Float[Tensor, "n V"],
+    following: Sequence[Collection[int]],
+    forbid: tuple[int, ...],
+) -> None:
+    """Where not all tokens may follow, replace the most probable ones by the most probable of those that may."""
+    row_ids, ids = rows_and_tokens(following)
+    log_sums = logits.gather(1, tokens[:, :1]) - log_probs[:, :1]  # log sum_v exp x_v
+    values = without_forbidden((logits[row_ids, ids] - log_sums[row_ids, 0]).unsqueeze(1), ids.unsqueeze(1), forbid)
+    of_row = Segments(row_ids, len(following))
+    best, columns = top_tokens(of_row.to_padded(values.squeeze(1), NEG_INF), log_probs.shape[1])
+    rows, size = of_row.present, best.shape[1]
+    log_probs[rows] = NEG_INF
+    log_probs[rows, :size], tokens[rows, :size] = best[rows], of_row.to_padded(ids).gather(1, columns)[rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from jaxtyping import Bool, Float, Int
@@ -21,7 +22,7 @@ from nmt.model.transformer import (
     TransformerState,
 )
 from nmt.search.beam import Beam, Candidates
-from nmt.search.candidates import IndexedLogProbs
+from nmt.search.candidates import FollowingLogProbs, IndexedLogProbs
 from nmt.search.finished import FinishedHypotheses
 from nmt.search.loop import Search
 from nmt.search.segments import Segments
@@ -112,8 +113,12 @@ class FastSearch(Search):
     """The same hypotheses. Samples and coverage penalties have no kernel."""
 
     def candidates(self, beam: Beam, log_probs: IndexedLogProbs, uniform: Float[Tensor, "B L"] | None) -> Candidates:
-        if uniform is None and isinstance(log_probs, SearchLogProbs) and log_probs.can_rank(beam, self.options):
-            return log_probs.top_candidates(beam, self.options)
+        following: Sequence[Collection[int]] = ()
+        all_log_probs = log_probs
+        if isinstance(log_probs, FollowingLogProbs):
+            all_log_probs, following = log_probs.log_probs, log_probs.following
+        if uniform is None and isinstance(all_log_probs, SearchLogProbs) and all_log_probs.can_rank(beam, self.options):
+            return all_log_probs.top_candidates(beam, self.options, following)
         return super().candidates(beam, log_probs, uniform)
 
     def update_finished(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -20,7 +22,36 @@ class IndexedLogProbs(Protocol):
     """log p(y_t | y_<t, x) [N V]: a tensor, or an object that computes the rows it is indexed with. -inf is allowed."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice) -> Float[Tensor, "n V"]: ...
+    def __getitem__(self, rows: slice | Tensor) -> Float[Tensor, "n V"]: ...
+
+
+@dataclass(frozen=True)
+class FollowingLogProbs:
+    """Log-probabilities as they are, but -inf for the tokens that may not follow."""
+
+    log_probs: IndexedLogProbs
+    following: Sequence[Collection[int]]
+    """The tokens that may follow each hypothesis; all if there are none."""
+
+    def __len__(self) -> int:
+        return len(self.log_probs)
+
+    def __getitem__(self, rows: slice | Tensor) -> Float[Tensor, "n V"]:
+        table, following = self.log_probs[rows], [self.following[row] for row in torch.arange(len(self))[rows].tolist()]
+        if isinstance(self.log_probs, Tensor):
+            table = table.clone()  # others compute rows anew
+        row_ids, tokens = rows_and_tokens(following)
+        values = table[row_ids, tokens]
+        table[row_ids] = NEG_INF
+        table[row_ids, tokens] = values
+        return table
+
+
+def rows_and_tokens(following: Sequence[Collection[int]]) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"]]:
+    """The row of each token that may follow, and the tokens, those of the first row first."""
+    sizes = torch.tensor([len(tokens) for tokens in following])
+    rows = torch.arange(len(following)).repeat_interleave(sizes)
+    return rows, torch.tensor(list(chain(*following)), dtype=torch.long)
 
 
 def top_tokens(

@@ -17,8 +17,6 @@ class Prefix:
 
     def __init__(self, subwords: Subwords, text: str) -> None:
         self.spelling = subwords.spelling(text) if text else b""
-        self.length = len(subwords.encode(text)) if text else 0
-        """The number of tokens of its usual segmentation."""
         self.following = cache(self._following)
         self._subwords = subwords
 
@@ -28,7 +26,9 @@ class Prefix:
             return {}
         places = (0, 1) if place == 0 and self.spelling[:1] == b" " else (place,)  # the first word needs no mark
         tokens = {
-            index: start + size for start in places for index, size in self._subwords.spelling_on(self.spelling[start:])
+            index: start + size
+            for start in places
+            for index, size in self._subwords.spelling_on(self.spelling[start:]).items()
         }
         return tokens or {UNK: self._next_known(place)}
 
@@ -36,7 +36,7 @@ class Prefix:
         """The first place after this one where a token may follow, or the end."""
         places = range(place + 1, len(self.spelling))
         return next(
-            (place for place in places if any(self._subwords.spelling_on(self.spelling[place:]))), len(self.spelling)
+            (place for place in places if self._subwords.spelling_on(self.spelling[place:])), len(self.spelling)
         )
 
     def after(self, place: int, token: int) -> int:

@@ -229,20 +229,19 @@ class Subwords:
         """The bytes that the tokens of a text spell, one after the other."""
         return (_escape(f" {text}") if self._has_prefix else _escape(text)).encode()
 
-    def spelling_on(self, rest: bytes) -> Iterator[tuple[int, int]]:
+    def spelling_on(self, rest: bytes) -> dict[int, int]:
         """The tokens that spell the first of these bytes, or all of them and more; each with how many of them it spells."""
-        ordered, by_beginning = self._spellings
+        spellings, ids, by_beginning = self._spellings
+        found = dict[int, int]()
         for size in range(1, len(rest)):
             if (spelled := by_beginning.get(rest[:size])) is None:
                 break
-            yield from ((index, size) for index in spelled)
-        for spelling, index in ordered[bisect_left(ordered, (rest,)) :]:
-            if not spelling.startswith(rest):
-                break
-            yield index, len(rest)
+            found.update(dict.fromkeys(spelled, size))
+        going_on = ids[bisect_left(spellings, rest) : bisect_left(spellings, rest + b"\xff")]  # no UTF-8 has FF
+        return found | dict.fromkeys(going_on, len(rest))
 
     @cached_property
-    def _spellings(self) -> tuple[list[tuple[bytes, int]], dict[bytes, list[int]]]:
+    def _spellings(self) -> tuple[list[bytes], list[int], dict[bytes, list[int]]]:
         """The bytes and ids of all tokens that are written, in order of the bytes; the ids of exactly the first bytes of each."""
         ordered = sorted((spelling, index) for index, spelling in enumerate(self._bytes) if spelling and index != UNK)
         by_beginning: dict[bytes, list[int]] = {}
@@ -250,7 +249,7 @@ class Subwords:
             for size in range(1, len(spelling)):
                 by_beginning.setdefault(spelling[:size], [])
             by_beginning.setdefault(spelling, []).append(index)
-        return ordered, by_beginning
+        return [spelling for spelling, _ in ordered], [index for _, index in ordered], by_beginning
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """The tokens as SentencePiece spells them: `▁` begins a word, `<0xE2>` is a byte."""

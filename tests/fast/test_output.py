@@ -18,7 +18,7 @@ from nmt.fast.search import FastSearch
 from nmt.model.output import OutputLayer
 from nmt.runtime.device import DTYPES, DecodingPrecision
 from nmt.search.beam import Beam, Sources
-from nmt.search.candidates import top_tokens
+from nmt.search.candidates import FollowingLogProbs, top_tokens
 from nmt.search.loop import Search
 from nmt.search.options import SearchOptions
 from nmt.search.segments import Segments
@@ -127,7 +127,7 @@ def beam_of(totals: Tensor) -> Beam:
 
 
 def candidates(
-    kind: type[Search], log_probs: SearchLogProbs, options: SearchOptions
+    kind: type[Search], log_probs: SearchLogProbs | FollowingLogProbs, options: SearchOptions
 ) -> tuple[list[tuple[int, int]], list[float]]:
     """Hypothesis and token of the continuations of all sentences, and their log-probabilities; those of -inf left out."""
     totals = -torch.linspace(0, 1, len(log_probs))
@@ -156,9 +156,11 @@ def test_indexed_rows_equal_those_of_the_whole_table(restrict: bool) -> None:
         torch.testing.assert_close(log_probs[rows], expected[rows], atol=1e-5, rtol=0)
 
 
+FOLLOWING = [(), (5,), (11,), range(20), (2, 29, 7), (), (3, 4)]
+"""What may follow each hypothesis."""
 RANKED = pairwise_cases(
     {
-        "restrict": [False, True],
+        "tokens": ["all", "shortlist", "following"],
         "at_once": [1, 65, 10**6],
         "beam_size": [1, 4, 60],
         "forbid": [(), (11, 2)],
@@ -173,11 +175,12 @@ RANKED = pairwise_cases(
 def test_best_continuations_equal_those_of_plain_search(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_output, "_IN_CACHE", case["at_once"])
     readouts, output = small_layer()
-    log_probs = SearchLogProbs(readouts, output, ROWS, lists_of(output)[0] if case["restrict"] else None)
+    log_probs = SearchLogProbs(readouts, output, ROWS, lists_of(output)[0] if case["tokens"] == "shortlist" else None)
     options = SearchOptions(beam_size=case["beam_size"], forbid=case["forbid"], prune=case["prune"])
     with torch.inference_mode():
         assert log_probs.can_rank(beam_of(torch.zeros(7)), options)
-    (pairs, figures), (expected, exact) = (candidates(kind, log_probs, options) for kind in (FastSearch, Search))
+    given = FollowingLogProbs(log_probs, FOLLOWING) if case["tokens"] == "following" else log_probs
+    (pairs, figures), (expected, exact) = (candidates(kind, given, options) for kind in (FastSearch, Search))
     assert pairs == expected
     assert figures == pytest.approx(exact, abs=1e-5)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from nmt.alignment.extraction import AlignedPair, Extraction
 from nmt.alignment.links import Links
+from nmt.alignment.term_links import link_terms, with_given
 from nmt.alignment.weights import Alignment, Matrix, between_words
 from nmt.errors import DataError, UsageError
 from nmt.runtime.wording import excerpt
@@ -58,6 +60,8 @@ class WordReader:
     extraction: Extraction
     posterior: bool
     """Whether the alignment is the posterior, not the attention."""
+    terms: Mapping[str, str] = field(default_factory=dict)
+    """Translations that were given, in their normal form."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,8 +153,16 @@ class Translation:
         return self.aligned_pair(rank).links
 
     def aligned_pair(self, rank: int = 0) -> AlignedPair:
-        """That alignment with its links and their confidences. Raises DataError as `word_alignment` does."""
-        return self._known_reader.extraction.pair(self.word_alignment(rank))
+        """That alignment with its links and their confidences. Raises DataError as `word_alignment` does.
+
+        The words of a given term are linked to its translation, whatever the weights are.
+        """
+        pair = self._known_reader.extraction.pair(self.word_alignment(rank))
+        return replace(pair, links=with_given(pair.links, self.term_links(rank)))
+
+    def term_links(self, rank: int = 0) -> Links:
+        """Links between the words of the terms that were given, and of their translations in a hypothesis."""
+        return link_terms(self._words[0][0], self._words[rank + 1][0], self._known_reader.terms)
 
     def words_of_tokens(self, rank: int | None = None) -> WordsOfTokens:
         """The words of a hypothesis, or of the line without a rank, and the word of each token."""
@@ -176,7 +188,10 @@ class Translation:
 
         alignment = self.word_alignment(rank)
         weights = "posterior weight" if self._known_reader.posterior else "attention weight"
-        return plot_alignment(alignment, path, weights=weights, title=title, gold=gold, style=style, font=font, dpi=dpi)
+        outlined = gold or self.term_links(rank) or None
+        return plot_alignment(
+            alignment, path, weights=weights, title=title, gold=outlined, style=style, font=font, dpi=dpi
+        )
 
     def __str__(self) -> str:
         return self.text

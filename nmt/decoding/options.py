@@ -48,7 +48,7 @@ class DecodingOptions(DecodingConfig):
     the largest attention weight, or by that word itself if it has none; `{}` copies all. None keeps SentencePiece's mark `⁇`."""
     terms: dict[str, str] | None = None
     """Translations that must be used wherever their source words occur, the longest first. They share the beam: use a larger one, such
-    as 10. Text written without spaces has no words to match."""
+    as 10. Text written without spaces has no words to match. Links show where they are, see `Translation.term_links`."""
     batch_tokens: Size | None = None
     """Source tokens per batch times the beam size, padding included; more is faster and takes more memory. None is 8192, and 65536 for
     search on a GPU."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from nmt.errors import UsageError
 from nmt.search.terms import Term
 from nmt.text.regularization import MARK
 from nmt.text.subwords import UNK, Subwords
+from nmt.text.terms import whole_words
 
 
 class Terms:
@@ -20,10 +20,7 @@ class Terms:
         for translation, ids in zip(terms.values(), self._ids.values(), strict=True):
             if UNK in ids:
                 raise UsageError(f"The model cannot write the term {translation!r}: no tokens spell it.")
-        longest_first = sorted(filter(None, self._ids), key=len, reverse=True)
-        self._pattern = (
-            re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)") if longest_first else None
-        )
+        self._pattern = whole_words(terms)
         tokens = target.tokens(range(len(target)))
         self.inner = frozenset(
             index for index, token in enumerate(tokens) if token[:1].isalnum() and not token.startswith(MARK)

@@ -119,18 +119,13 @@ class Translator:
         tags = [[] for _ in self._members] if self._is_undecided else self._models.tags(settings.to)
         member = self._members[0]
         extraction = fitting_extraction(member.recipe, posterior=settings.posterior)
-        self._reader = WordReader((member.source, member.target), extraction, settings.posterior)
+        given = settings.terms or {}
+        terms = dict(zip(*(member.normalizer.all(list(side)) for side in (given, given.values())), strict=True))
+        self._reader = WordReader((member.source, member.target), extraction, settings.posterior, terms)
         self._decoder = BatchDecoder(
-            self._ensemble, member.source, member.target, settings, tags, self._models.unwritten, self._terms()
+            *(self._ensemble, member.source, member.target, settings, tags, self._models.unwritten),
+            Terms(member.target, terms) if terms else None,
         )
-
-    def _terms(self) -> Terms | None:
-        """The terms in their normal form."""
-        if not self._settings.terms:
-            return None
-        member = self._members[0]
-        sides = [member.normalizer.all(list(side)) for side in zip(*self._settings.terms.items(), strict=True)]
-        return Terms(member.target, dict(zip(*sides, strict=True)))
 
     @property
     def recipe(self) -> Recipe:

@@ -38,9 +38,13 @@ def test_translations_use_terms_and_others_stay_as_they_are(options: dict[str, A
                 assert forced.token_log_probs == pytest.approx(hypothesis.token_log_probs, abs=1e-4)
         if not wanted and translation.hypotheses[0].finished:
             check_same(translation, unconstrained)
+        assert translation.term_links() <= translation.links
     begun = translator.translate(LINES[1], prefix="the ol", terms=TERMS)
     assert begun.text.startswith("the ol")
     assert "ships" in begun.text
+    [translation] = translator.translate(["a cat"], terms=TERMS)
+    place = translation.words.index("ships")
+    assert translation.links >= translation.term_links() == {(0, place), (1, place)}
 
 
 def test_terms_and_samples_are_refused_together() -> None:

@@ -64,9 +64,13 @@ class ServedHypothesis:
     pair: AlignedPair | None = None
     unknown: str = ""
     """The characters of the line that the model does not know."""
+    next_word: float | None = None
+    """The probability of the word after a given prefix, or of the word that the prefix ends in."""
 
     @classmethod
-    def of(cls, translation: Translation, rank: int, bundle: Bundle, *, is_aligned: bool) -> ServedHypothesis:
+    def of(
+        cls, translation: Translation, rank: int, bundle: Bundle, *, is_aligned: bool, prefix: str = ""
+    ) -> ServedHypothesis:
         """One hypothesis of a translation by a model."""
         hypothesis = translation.hypotheses[rank]
         pair = None
@@ -75,7 +79,10 @@ class ServedHypothesis:
             pair = translation.aligned_pair(rank) if size <= _MOST_WEIGHTS else None
         score, log_probability, line = hypothesis.score, hypothesis.log_probability, translation.source
         unknown = bundle.source.unknown_characters(bundle.normalizer(line)) if translation.source_ids else ()
-        return cls(hypothesis.text, score, log_probability, hypothesis.length, pair, "".join(sorted(unknown)))
+        next_word = _probability_of_word(translation, rank, len(f"{prefix}|".split()) - 1) if prefix else None
+        return cls(
+            hypothesis.text, score, log_probability, hypothesis.length, pair, "".join(sorted(unknown)), next_word
+        )
 
     def as_json(self) -> dict[str, Any]:
         """It as `nmt translate --format jsonl` and `nmt align --format json` write it."""
@@ -90,7 +97,16 @@ class ServedHypothesis:
             "log_probability": round(self.log_probability, _DIGITS) if math.isfinite(self.log_probability) else None,
             "tokens": self.tokens,
             "alignment": alignment,
+            **({} if self.next_word is None else {"next_word_probability": round(self.next_word, _DIGITS)}),
         }
+
+
+def _probability_of_word(translation: Translation, rank: int, place: int) -> float | None:
+    """The probability of a word of a hypothesis given all before it; None if it has fewer words."""
+    words, owners = translation.words_of_tokens(rank)
+    log_probs = translation.hypotheses[rank].token_log_probs[: len(owners)]  # without the end mark
+    of_word = [log_prob for owner, log_prob in zip(owners, log_probs, strict=True) if owner == place]
+    return math.exp(sum(of_word)) if place < len(words) else None
 
 
 class Engine:
@@ -120,18 +136,19 @@ class Engine:
         is_aligned = setting.is_aligned and self.models[setting.model].has_attention
         options: dict[str, Any] = {"alignments": is_aligned, "posterior": is_aligned and setting.posterior}
         if setting.is_scored:
+            prefixes: Sequence[str] = [""] * len(tasks)
             translations = translator.score(tasks, **options)
         else:
             wide_enough = bundle.recipe.decoding.wide_enough(setting.n_best)
             decoding = wide_enough if setting.beam_size is None else {"beam_size": setting.beam_size}
-            lines, prefixes = map(list, zip(*tasks, strict=True)) if setting.has_prefix else (list(tasks), "")
+            lines, prefixes = zip(*tasks, strict=True) if setting.has_prefix else (tasks, [""] * len(tasks))
             translations = translator.translate(
                 lines, prefix=prefixes, decoding=decoding, n_best=setting.n_best, **options
             )
         return [
             [
-                ServedHypothesis.of(translation, rank, bundle, is_aligned=is_aligned)
+                ServedHypothesis.of(translation, rank, bundle, is_aligned=is_aligned, prefix=prefix)
                 for rank in range(len(translation.hypotheses))
             ]
-            for translation in translations
+            for translation, prefix in zip(translations, prefixes, strict=True)
         ]

@@ -40,14 +40,17 @@ def _hypotheses(setting: Setting, task: Task) -> list[ServedHypothesis]:
     words = given + " ".join(reversed(line.split()))
     text = words.upper() if setting.model == 1 else words
     texts = [text, *(f"{text}-{rank}" for rank in range(1, setting.n_best))]
-    return [_hypothesis(setting, line, text, -0.25 - rank) for rank, text in enumerate(texts)]
+    next_word = 0.5 if given else None
+    return [_hypothesis(setting, line, text, -0.25 - rank, next_word) for rank, text in enumerate(texts)]
 
 
-def _hypothesis(setting: Setting, source: str, target: str, score: float) -> ServedHypothesis:
+def _hypothesis(
+    setting: Setting, source: str, target: str, score: float, next_word: float | None = None
+) -> ServedHypothesis:
     is_aligned = setting.is_aligned and MODELS[setting.model].has_attention
     pair = _pair(source, target, 1.0 if setting.posterior else 0.8) if is_aligned else None
     unknown = "☂" if "☂" in source else ""
-    return ServedHypothesis(target, score, 2 * score, len(target.split()) + 1, pair, unknown)
+    return ServedHypothesis(target, score, 2 * score, len(target.split()) + 1, pair, unknown, next_word)
 
 
 def _pair(source: str, target: str, peak: float) -> AlignedPair:

@@ -55,6 +55,7 @@ def test_a_list_of_texts_gets_lists(client: TestClient) -> None:
 def test_a_translation_begins_as_given(client: TestClient) -> None:
     answer = translate(client, "a b", prefix="so ", n_best=2)
     assert [hypothesis["text"] for hypothesis in answer["lines"][0]["hypotheses"]] == ["so b a", "so b a-1"]
+    assert answer["lines"][0]["hypotheses"][0]["next_word_probability"] == 0.5
 
 
 def test_characters_that_the_model_does_not_know_are_named(client: TestClient) -> None:

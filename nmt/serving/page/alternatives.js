@@ -4,12 +4,14 @@ function drawAlternatives(column, hypotheses, chosen) {
   const best = new Set(hypotheses[0]?.text.split(" "));
   const rows = hypotheses.map((hypothesis, rank) => drawAlternative(column, hypothesis, hypothesis === chosen, { rank }, best));
   if (chosen && !hypotheses.includes(chosen)) rows.push(drawAlternative(column, chosen, true, { own: chosen }, best));
-  for (const { text, score } of chosen?.continuations ?? [])
-    rows.push(drawAlternative(column, { text, score }, false, { own: { text } }, best, "goes on"));
+  for (const { text, score, next_word_probability: next } of chosen?.continuations ?? [])
+    rows.push(drawAlternative(column, { text, score }, false, { own: { text } }, best, goingOn(next)));
   const title = make("h2", { id: `alternatives-${column.number}` }, `Alternatives${named(column)}`);
   const list = make("ol", { class: "alternatives", role: "radiogroup", "aria-labelledby": title.id }, ...rows);
   return make("section", { class: "card" }, title, list);
 }
+
+const goingOn = (next) => `goes on${next === undefined ? "" : `, next word ${Math.round(100 * next)} %`}`;
 
 function drawAlternative(column, hypothesis, checked, choice, best, said = choice.own && "yours") {
   const input = make("input", { type: "radio", name: `alternative-${column.number}` });

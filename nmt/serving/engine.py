@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +66,7 @@ class ServedHypothesis:
     unknown: str = ""
     """The characters of the line that the model does not know."""
     next_word: float | None = None
-    """The probability of the word after a given prefix, or of the word that the prefix ends in."""
+    """The probability of the first word after a prefix, or of the one that the prefix begins."""
 
     @classmethod
     def of(
@@ -79,7 +80,7 @@ class ServedHypothesis:
             pair = translation.aligned_pair(rank) if size <= _MOST_WEIGHTS else None
         score, log_probability, line = hypothesis.score, hypothesis.log_probability, translation.source
         unknown = bundle.source.unknown_characters(bundle.normalizer(line)) if translation.source_ids else ()
-        next_word = _probability_of_word(translation, rank, len(f"{prefix}|".split()) - 1) if prefix else None
+        next_word = _probability_of_next_word(translation, rank, prefix) if prefix else None
         return cls(
             hypothesis.text, score, log_probability, hypothesis.length, pair, "".join(sorted(unknown)), next_word
         )
@@ -101,9 +102,10 @@ class ServedHypothesis:
         }
 
 
-def _probability_of_word(translation: Translation, rank: int, place: int) -> float | None:
-    """The probability of a word of a hypothesis given all before it; None if it has fewer words."""
+def _probability_of_next_word(translation: Translation, rank: int, prefix: str) -> float | None:
+    """The probability of the first word of a hypothesis that is not in its prefix, or not whole; None if there is none."""
     words, owners = translation.words_of_tokens(rank)
+    place = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(words, prefix.split(), strict=False)))
     log_probs = translation.hypotheses[rank].token_log_probs[: len(owners)]  # without the end mark
     of_word = [log_prob for owner, log_prob in zip(owners, log_probs, strict=True) if owner == place]
     return math.exp(sum(of_word)) if place < len(words) else None

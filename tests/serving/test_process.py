@@ -150,15 +150,16 @@ def test_a_known_translation_is_scored_and_aligned(engine: Engine, model: Path, 
     assert line.score == pytest.approx(expected.score, abs=1e-4)
 
 
-@pytest.mark.parametrize(("prefix", "place"), [("die Ka", 1), ("die Katze ", 2), ("die Katze", 2)])
+@pytest.mark.parametrize("prefix", ["die Ka", "die Katze ", "die"])
 def test_the_next_word_after_a_prefix_has_the_probability_of_its_tokens(
-    engine: Engine, model: Path, prefix: str, place: int
+    engine: Engine, model: Path, prefix: str
 ) -> None:
     translator, line = toolkit.load(model, device="cpu"), "the cat sees a dog"
     [[served]] = engine.run(Setting(0, has_prefix=True), [(line, prefix)])
     assert served.text.startswith(prefix)
     known = translator.score((line, served.text))
-    owners = known.words_of_tokens(0)[1]
+    words, owners = known.words_of_tokens(0)
+    place = next(at for at, word in enumerate(words) if word not in prefix.split())
     expected = sum(known.hypotheses[0].token_log_probs[at] for at, word in enumerate(owners) if word == place)
     assert served.next_word == pytest.approx(math.exp(expected), abs=1e-4)
     assert engine.run(Setting(0), [line])[0][0].next_word is None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from nmt.cli import options
 from nmt.cli.aligning import LinkRow, write_links
-from nmt.cli.options import argument, file_option, flag, option, read_gold_links, set_up
+from nmt.cli.options import argument, file_option, flag, log_to_stderr, option, read_gold_links
 from nmt.cli.streams import check_not_input, read_joined, read_parallel
 from nmt.errors import UsageError
 from nmt.runtime.progress import timed, with_progress
@@ -91,8 +91,7 @@ def links(
         raise UsageError(message)
     for written in (output, save):
         check_not_input(written, (*texts, more_source, more_target, gold, aligner))
-    set_up(quiet=quiet)
-    from nmt.alignment.aligner_file import load_aligner, save_aligner
+    log_to_stderr(quiet=quiet)
     from nmt.alignment.link_files import format_confident, format_pharaoh
     from nmt.alignment.statistical.aligner import splits_of
     from nmt.text.scripts import split_characters
@@ -100,7 +99,7 @@ def links(
     pairs = list(read_joined(*texts) if joined else read_parallel(*texts))
     gold_links = read_gold_links(gold, len(pairs), gold_order)
     more = list(read_parallel(more_source, more_target)) if more_source and more_target else []
-    fitting = load_aligner(aligner) if aligner else _learn([*pairs, *more], quiet=quiet)
+    fitting = _load(aligner) if aligner else _learn([*pairs, *more], quiet=quiet)
     others = splits_of(more) if more else fitting.splits
     for name, split, own, other in zip(("source", "target"), fitting.splits, splits_of(pairs), others, strict=True):
         if split is split_characters:
@@ -112,6 +111,8 @@ def links(
                 *("no spaces" if each is split_characters else "spaces" for each in (own, other)),
             )
     if save is not None:
+        from nmt.alignment.aligner_file import save_aligner  # which needs torch
+
         save_aligner(fitting, save)
     if symmetrize:
         linked = fitting.joined_links(pairs, symmetrize)
@@ -126,6 +127,12 @@ def links(
             yield form(found), frozenset(found), (len(source_words), len(target_words))
 
     write_links(rows(), output, gold_links, bootstrap=bootstrap)
+
+
+def _load(path: Path) -> HMMAligner:
+    from nmt.alignment.aligner_file import load_aligner  # which needs torch
+
+    return load_aligner(path)
 
 
 def _learn(text: Sequence[tuple[str, str]], *, quiet: bool) -> HMMAligner:

@@ -54,7 +54,7 @@ def learn_shortlist(
     if not len(text):
         raise DataError("There is no text to learn a shortlist from.")
     common = np.argsort(-frequencies, kind="stable")[:frequent]
-    sample = Cells.of(*zip(*text[range(0, len(text), 1 + cells // MAX_CELLS)], strict=True))
+    sample = Cells.of(text[range(0, len(text), 1 + cells // MAX_CELLS)])
     best = _most_frequent(sample, learn_counts(sample).translation, len(source), candidates)
     # so that names and numbers can be copied
     id_of: dict[str, int] = {token: index for index, token in enumerate(target.tokens(range(len(target))))}

@@ -31,7 +31,7 @@ from nmt.alignment.statistical.hmm import (
 )
 from nmt.alignment.statistical.ibm1 import TranslationTable
 from nmt.alignment.statistical.word_forms import WordForms, Words, spelling_similarity
-from nmt.alignment.statistical.word_pairs import Cells, Entries, Floats, Ids
+from nmt.alignment.statistical.word_pairs import Cells, Floats, Ids
 from nmt.alignment.symmetrization import Heuristic, symmetrize
 from nmt.errors import DataError
 from nmt.text.normalization import Normalizer
@@ -241,16 +241,13 @@ def _shares(known: Words, words: Ids, stems: Ids) -> Floats:
 def _cells(pairs: Iterable[tuple[str, str]], splits: tuple[Split, Split]) -> tuple[Cells, Words, Words]:
     """The cells of some lines, and their words."""
     numbers: tuple[dict[str, int], dict[str, int]] = {}, {}
-    sides: tuple[list[Entries], list[Entries]] = [], []
-    for pair in pairs:
-        for number, side, line, split in zip(numbers, sides, pair, splits, strict=True):
-            ids = [number.setdefault(_form(word), len(number)) for word in split(line)]
-            side.append(np.array(ids, np.int32))
-    source, target = (
-        Words(dict(zip(number, np.bincount(np.concatenate(side)).tolist(), strict=True)))
-        for number, side in zip(numbers, sides, strict=True)
-    )
-    return Cells.of(*sides), source, target
+
+    def ids(number: dict[str, int], line: str, split: Split) -> list[int]:
+        return [number.setdefault(_form(word), len(number)) for word in split(line)]
+
+    cells = Cells.of((ids(numbers[0], one, splits[0]), ids(numbers[1], other, splits[1])) for one, other in pairs)
+    source, target = (Words(dict(zip(*side, strict=True))) for side in zip(numbers, cells.frequencies(), strict=True))
+    return cells, source, target
 
 
 def _lengths(pair: tuple[str, str], splits: tuple[Split, Split]) -> list[int]:

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
 from nmt.alignment.statistical.word_forms import WordForms
@@ -251,5 +250,10 @@ def _alpha(words: int) -> float:
 
 
 def _weight(count: npt.NDArray[np.floating] | float) -> Floats:
-    """exp psi(count)."""
-    return np.asarray(torch.special.digamma(torch.as_tensor(count, dtype=torch.float64)).exp_().numpy())
+    """exp psi(count), with the digamma function psi(x) = psi(x + 1) - 1 / x and its asymptotic series (Bernardo 1976)."""
+    large = np.asarray(count + 6.0)
+    square = 1 / large**2
+    psi = np.log(large) - 0.5 / large - square * (1 / 12 - square * (1 / 120 - square / 252))
+    for step in range(6):
+        psi -= 1 / (count + step)
+    return np.asarray(np.exp(psi))

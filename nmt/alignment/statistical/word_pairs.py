@@ -7,6 +7,7 @@ probabilities are stored once per entry. Long texts are worked through in blocks
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -18,10 +19,31 @@ import numpy.typing as npt
 Ids = npt.NDArray[np.int64]
 Entries = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
-Sentence = Sequence[int] | Entries
 BLOCK = 2_000_000
 """About how many cells are worked on at a time."""
 _Number = TypeVar("_Number", bound=np.generic)
+
+
+class _Side:
+    """The words of one side of a text as ids, one line after the other."""
+
+    def __init__(self) -> None:
+        self._ids, self._ends = array("i"), array("q", [0])
+
+    def append(self, line: Iterable[int]) -> None:
+        self._ids.extend(line)
+        self._ends.append(len(self._ids))
+
+    @property
+    def lengths(self) -> Ids:
+        """The number of words of each line."""
+        return np.diff(self._ends)
+
+    def rows(self, rows: Ids) -> Entries:
+        """The words of some lines of the same length, [B length]."""
+        places = np.asarray(self._ends)[rows[:, None]] + np.arange(self.lengths[rows[0]])
+        ids: Entries = np.asarray(self._ids)[places]
+        return ids
 
 
 @dataclass(frozen=True)
@@ -73,9 +95,13 @@ class Cells:
     target: Entries
 
     @classmethod
-    def of(cls, sources: Sequence[Sentence], targets: Sequence[Sentence]) -> Cells:
-        """The cells of sentences given as ids."""
-        groups = tuple(_groups(sources, targets))
+    def of(cls, text: Iterable[tuple[Iterable[int], Iterable[int]]]) -> Cells:
+        """The cells of pairs of lines given as ids."""
+        sides = _Side(), _Side()
+        for pair in text:
+            for side, line in zip(sides, pair, strict=True):
+                side.append(line)
+        groups = tuple(_groups(*sides))
         width = 1 + max((int(group.targets.max()) for group in groups), default=0)
         keys, entry = numbered(map(_keys, _blocks(groups), repeat(width)))
         return cls(groups, entry, (keys // width).astype(np.int32), (keys % width).astype(np.int32))
@@ -95,6 +121,14 @@ class Cells:
         )
         return Cells(tuple(groups), self.entry, self.target, self.source)
 
+    def frequencies(self) -> tuple[list[int], list[int]]:
+        """How often each source and each target word occurs."""
+        sides = ([group.sources for group in self.groups], [group.targets for group in self.groups])
+        source, target = (
+            np.bincount(np.concatenate([np.empty(0, int), *map(np.ravel, side)])).tolist() for side in sides
+        )
+        return source, target
+
     def sums(self, weights: npt.NDArray[np.floating]) -> Floats:
         """Sum the cells' weights per entry, [entries]."""
         return np.bincount(self.entry, weights, len(self.source)).astype(np.float64)
@@ -109,12 +143,12 @@ def _keys(groups: Sequence[Group], width: int) -> Ids:
 
 def numbered(blocks: Iterable[Ids]) -> tuple[Ids, Entries]:
     """The distinct keys of all blocks, sorted, and the place of each key among them: `np.unique` in less memory."""
-    parts = []
+    keys, parts = np.empty(0, np.int64), []
     for block in blocks:
         own, inverse = np.unique(block, return_inverse=True)
         parts.append((own, inverse.astype(np.int32)))
-    # With counts, NumPy sorts; without, it hashes, which takes ten times as long for so many.
-    keys = np.unique(np.concatenate([np.empty(0, np.int64), *(own for own, _ in parts)]), return_counts=True)[0]
+        # With counts, NumPy sorts; without, it hashes, which takes ten times as long for so many.
+        keys = np.unique(np.concatenate([keys, own]), return_counts=True)[0]
     places = (np.searchsorted(keys, own).astype(np.int32)[inverse] for own, inverse in parts)
     return keys, np.concatenate([np.empty(0, np.int32), *places])
 
@@ -131,18 +165,13 @@ def _blocks(groups: Sequence[Group]) -> Iterator[list[Group]]:
         yield block
 
 
-def _groups(sources: Sequence[Sentence], targets: Sequence[Sentence]) -> Iterator[Group]:
-    source_lengths, target_lengths = (np.fromiter(map(len, side), np.int64, len(side)) for side in (sources, targets))
+def _groups(sources: _Side, targets: _Side) -> Iterator[Group]:
+    source_lengths, target_lengths = sources.lengths, targets.lengths
     order = np.lexsort((target_lengths, source_lengths))
     order = order[(source_lengths[order] > 0) & (target_lengths[order] > 0)]
     changes = np.flatnonzero(np.diff(source_lengths[order]) | np.diff(target_lengths[order])) + 1
     begin = 0
     for rows in np.split(order, changes) if len(order) else ():
-        group = Group(rows, _words(sources, rows), _words(targets, rows), begin)
+        group = Group(rows, sources.rows(rows), targets.rows(rows), begin)
         yield group
         begin = group.end
-
-
-def _words(side: Sequence[Sentence], rows: Ids) -> Entries:
-    """The ids of rows of the same length, [B length]."""
-    return np.array([side[row] for row in rows], dtype=np.int32)

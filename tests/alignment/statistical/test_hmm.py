@@ -35,7 +35,7 @@ from tests.reference import hmm as reference
 def random_text(pairs: int = 12) -> Cells:
     draw = random.Random(3)
     sides = [[[draw.randint(0, 5) for _ in range(draw.randint(1, 4))] for _ in range(pairs)] for _ in range(2)]
-    return Cells.of(*sides)
+    return Cells.of(zip(*sides, strict=True))
 
 
 SOURCE = ["walk", "walks", "walking", "dog", "doggo", "for"]
@@ -199,7 +199,7 @@ def test_stems_translate_a_word_seen_once() -> None:
     target = ["verhandeln", "verhandelt", "verhandle", "hund", "weit"]
     once = [2, 4], [4, 2]  # "negotiated far", "weit verhandle": nothing but the stems tells which is which
     pairs = [([0, 3], [3, 0]), ([1, 3], [3, 1]), ([0], [0]), ([1], [1])] * 5 + [once]
-    cells = Cells.of(*zip(*pairs, strict=True))
+    cells = Cells.of(pairs)
     group, row = next(
         (group, group.rows.tolist().index(len(pairs) - 1)) for group in cells.groups if len(pairs) - 1 in group.rows
     )
@@ -214,7 +214,7 @@ def test_stems_translate_a_word_seen_once() -> None:
 def test_spelling_tells_names_apart_that_always_occur_together() -> None:
     source, target = ["british", "columbia", "in"], ["colombie", "britannique", "en"]
     pairs = [([2, 0, 1], [2, 0, 1]), ([0, 1], [0, 1]), ([2], [2])] * 10
-    cells = Cells.of(*zip(*pairs, strict=True))
+    cells = Cells.of(pairs)
 
     def links(source: list[str]) -> list[list[bool]]:
         posterior = agreement(*learn(cells, forms_of(cells, source, target)), cells)
@@ -233,3 +233,9 @@ def test_agreement_is_the_same_from_either_side() -> None:
     confidences = agreement(forward, backward, cells)
     assert confidences == pytest.approx(flipped, abs=1e-6)
     assert ((confidences >= 0) & (confidences <= 1 + 1e-6)).all()
+
+
+def test_weights_of_counts_have_the_digamma_function_of_torch() -> None:
+    counts = np.concatenate([10.0 ** np.arange(-3, 7), np.linspace(0.01, 20, 500)])
+    expected = torch.special.digamma(torch.from_numpy(counts)).exp().numpy()
+    np.testing.assert_allclose(hmm._weight(counts), expected, rtol=1e-8)

@@ -28,7 +28,7 @@ def random_pairs() -> Pairs:
 
 
 def cells_of(pairs: Pairs) -> Cells:
-    return Cells.of([x for x, _ in pairs], [y for _, y in pairs])
+    return Cells.of(pairs)
 
 
 def reference(pairs: Pairs, rounds: int) -> dict[tuple[int, int], float]:

@@ -23,7 +23,7 @@ def words(side: int) -> Words:
 
 @pytest.fixture
 def cells() -> Cells:
-    return Cells.of([source for source, _ in TEXT], [target for _, target in TEXT])
+    return Cells.of(TEXT)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_shares_are_those_among_the_words_of_a_stem(forms: WordForms) -> None:
     ],
 )
 def test_similarity_is_the_share_of_the_common_prefix(source: str, target: str, expected: float) -> None:
-    similarity = spelling_similarity(Cells.of([[0]], [[0]]), Words({source: 1}), Words({target: 1}))
+    similarity = spelling_similarity(Cells.of([([0], [0])]), Words({source: 1}), Words({target: 1}))
     assert similarity == pytest.approx([expected])
 
 
@@ -75,7 +75,7 @@ def test_flipped_forms_are_those_of_the_flipped_text(cells: Cells, forms: WordFo
 
 
 def test_no_text_has_no_forms() -> None:
-    forms = WordForms.of(Cells.of([[]], [[]]), Words({}), Words({}))
+    forms = WordForms.of(Cells.of([([], [])]), Words({}), Words({}))
     assert forms.similarity.size == forms.entry.size == forms.source_share.size == 0
 
 

@@ -270,7 +270,10 @@ def _validation(text: TextProfile, given: Mapping[str, Any]) -> list[Choice]:
     ]
     if given.get(_METRICS, [metric])[0] == "chrf":  # which says whether samples are better
         choices.append(
-            Choice({MBR_SAMPLES: None, MBR_BETA: 2.0}, f"Search: minimum Bayes risk decoding is tried {last}.")
+            Choice(
+                {MBR_SAMPLES: None, MBR_BETA: 2.0},
+                f"Search: minimum Bayes risk decoding is tried {last} if the model is weak.",
+            )
         )
     return choices
 

@@ -21,7 +21,10 @@ SAMPLES, BETAS = 32, (1.0, 1.25, 1.5, 2.0)
 """What is tried for `decoding.mbr_samples` and `decoding.mbr_beta`."""
 
 LEAST_MBR_GAIN = 1.0
-"""How much chrF must rise for minimum Bayes risk decoding, which takes several times as long as a beam and costs BLEU."""
+"""How much chrF must rise for minimum Bayes risk decoding, which takes several times as long as a beam."""
+
+WEAK_BLEU = 5.0
+"""The BLEU of a beam from which on no samples are tried: they cost a better model 1 to 2 BLEU for 1 chrF."""
 
 
 class Outcome(NamedTuple):
@@ -30,10 +33,12 @@ class Outcome(NamedTuple):
     Attributes:
         score: the first metric of the recipe.
         length: characters of the translations by those of the references.
+        bleu: BLEU of the translations.
     """
 
     score: float
     length: float
+    bleu: float
 
     def is_better(self, other: Outcome, gain: float = LEAST_GAIN) -> bool:
         """Whether it is less too long, or as good in this and scores so much more."""
@@ -75,6 +80,9 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
         choices.append(Choice({LENGTH_PENALTY: penalty}, f"Search: length penalty {penalty:g}, {reason}"))
     if MBR_SAMPLES in keys:
         beam = outcomes.get(penalty) or measure_beam(penalty)
+        if beam.bleu >= WEAK_BLEU:
+            reason = f"Search: by beam, which has BLEU {beam.bleu:.2f}; samples are for weaker models."
+            return [*choices, Choice({MBR_SAMPLES: None, MBR_BETA: 2.0}, reason)]
         beta, drawn = climb(BETAS, measure_samples, start=2.0)
         is_better = drawn[beta].is_better(beam, LEAST_MBR_GAIN)
         way = f"minimum Bayes risk decoding with {SAMPLES} samples" if is_better else "by beam"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean
@@ -134,7 +134,9 @@ class Validator:
             raise Diverged(f"the loss of the validation text is {loss:.3g} nats per token")
         scores: dict[str, MetricScore] = {}
         if self.translation_metrics:
-            scores, _ = self._translate(text, {"beam_size": self.settings.validation.beam_size})
+            scores, _ = self._translate(
+                text, {"beam_size": self.settings.validation.beam_size}, self.translation_metrics
+            )
         figures = {name: score.score for name, score in scores.items()}
         signatures = {name: score.signature for name, score in scores.items()}
         return {"loss": loss, "perplexity": math.exp(loss), **figures, **({"signatures": signatures} if scores else {})}
@@ -165,13 +167,15 @@ class Validator:
         return nll / total
 
     def search_outcome(self, settings: Mapping[str, float]) -> Outcome:
-        """What came of translating with some decoding settings changed: the first metric of translations, and their length.
+        """What came of translating with some decoding settings changed: the first metric of translations, their length, and BLEU.
 
         Of a long text only every n-th line is translated, `MAX_SEARCH_LINES` in all. Of several texts it is the mean.
         """
         every = math.ceil(sum(len(text.text) for text in self.texts) / MAX_SEARCH_LINES)
-        scores, lengths = zip(*(self._translate(text, settings, every) for text in self.texts), strict=True)
-        return Outcome(fmean(score[self.translation_metrics[0]].score for score in scores), fmean(lengths))
+        names = self.translation_metrics[0], "bleu"
+        scores, lengths = zip(*(self._translate(text, settings, names, every) for text in self.texts), strict=True)
+        first, bleu = (fmean(score[name].score for score in scores) for name in names)
+        return Outcome(first, fmean(lengths), bleu)
 
     @property
     def translation_metrics(self) -> list[str]:
@@ -179,9 +183,9 @@ class Validator:
         return [name for name in compared_metrics(self.settings.validation) if name != "perplexity"]
 
     def _translate(
-        self, text: _Text, settings: Mapping[str, float], every: int = 1
+        self, text: _Text, settings: Mapping[str, float], names: Iterable[str], every: int = 1
     ) -> tuple[dict[str, MetricScore], float]:
-        """The metrics of the translations of every n-th line, and their characters by those of the references."""
+        """Some metrics of the translations of every n-th line, and their characters by those of the references."""
         models = PackedModels.of(self.bundle, precision=self.precision)
         models = replace(models, reported_characters=self._reported_characters)
         decoding = change_decoding(self.bundle.recipe.decoding, settings, "Validation")
@@ -192,10 +196,7 @@ class Validator:
         translations = [""] * len(references)
         for rank, texts in enumerate(self.ranks.gather(of_rank)):
             translations[rank :: self.ranks.count] = texts
-        scores = {
-            name: metrics.score(translations, references, name, tokenize=text.tokenizer)
-            for name in self.translation_metrics
-        }
+        scores = {name: metrics.score(translations, references, name, tokenize=text.tokenizer) for name in names}
         return scores, sum(map(len, translations)) / max(sum(map(len, references)), 1)
 
 

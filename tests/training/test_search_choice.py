@@ -9,6 +9,7 @@ from nmt.training.search_choice import (
     LEAST_MBR_GAIN,
     LENGTH_PENALTIES,
     SAMPLES,
+    WEAK_BLEU,
     Outcome,
     choose_search,
     climb,
@@ -25,7 +26,7 @@ from nmt.training.search_choice import (
     ],
 )
 def test_a_climb_finds_the_best_value_without_trying_all(best: float, tried: list[float]) -> None:
-    found, outcomes = climb(LENGTH_PENALTIES, lambda value: Outcome(-10 * abs(value - best), 0.9), 1.0)
+    found, outcomes = climb(LENGTH_PENALTIES, lambda value: Outcome(-10 * abs(value - best), 0.9, 1.0), 1.0)
     assert (found, list(outcomes)) == (best, tried)
 
 
@@ -34,23 +35,38 @@ def test_a_length_penalty_wins_neither_by_translations_that_are_too_long_nor_by_
         1.0: 0.3,
         1.1: 0.6,
     }  # chrF rewards recall: all of the reference and as much again scores more than half of it
-    best, _ = climb(LENGTH_PENALTIES, lambda value: Outcome(30 * length.get(value, 2.0), length.get(value, 2.0)), 1.0)
+    best, _ = climb(
+        LENGTH_PENALTIES, lambda value: Outcome(30 * length.get(value, 2.0), length.get(value, 2.0), 1.0), 1.0
+    )
     assert best == 1.1
-    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 2 * value, 0.9), 1.0)[0] == 1.0
+    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 2 * value, 0.9, 1.0), 1.0)[0] == 1.0
 
 
 @pytest.mark.parametrize(
     ("drawn", "samples"),
     [
-        (Outcome(20 + LEAST_MBR_GAIN, 1.0), SAMPLES),
-        (Outcome(19.9 + LEAST_MBR_GAIN, 1.0), None),
-        (Outcome(30, 1.2), None),
+        (Outcome(20 + LEAST_MBR_GAIN, 1.0, 1.0), SAMPLES),
+        (Outcome(19.9 + LEAST_MBR_GAIN, 1.0, 1.0), None),
+        (Outcome(30, 1.2, 1.0), None),
     ],
 )
 def test_samples_are_drawn_where_they_gain_much_and_are_not_too_long(drawn: Outcome, samples: int | None) -> None:
     def measure(settings: Mapping[str, float]) -> Outcome:
-        return drawn if "mbr_samples" in settings else Outcome(20, 0.9)
+        return drawn if "mbr_samples" in settings else Outcome(20, 0.9, 1.0)
 
     [choice] = choose_search([MBR_SAMPLES], DecodingConfig(beam_size=4, length_penalty=0.5), measure, "chrF")
     assert choice.settings == {MBR_SAMPLES: samples, MBR_BETA: 2.0}
     assert "the beam chrF 20.00, length 0.90" in choice.reason
+
+
+def test_no_samples_are_tried_where_a_beam_has_bleu() -> None:
+    tried: list[Mapping[str, float]] = []
+
+    def measure(settings: Mapping[str, float]) -> Outcome:
+        tried.append(settings)
+        return Outcome(35, 0.9, WEAK_BLEU)
+
+    [choice] = choose_search([MBR_SAMPLES], DecodingConfig(beam_size=4), measure, "chrF")
+    assert choice.settings == {MBR_SAMPLES: None, MBR_BETA: 2.0}
+    assert "by beam, which has BLEU 5.00" in choice.reason
+    assert not any("mbr_samples" in settings for settings in tried)

@@ -24,7 +24,7 @@ BLOCK = 2_000_000
 _Number = TypeVar("_Number", bound=np.generic)
 
 
-class _Side:
+class _Lines:
     """The words of one side of a text as ids, one line after the other."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Cells:
     @classmethod
     def of(cls, text: Iterable[tuple[Iterable[int], Iterable[int]]]) -> Cells:
         """The cells of pairs of lines given as ids."""
-        sides = _Side(), _Side()
+        sides = _Lines(), _Lines()
         for pair in text:
             for side, line in zip(sides, pair, strict=True):
                 side.append(line)
@@ -165,7 +165,7 @@ def _blocks(groups: Sequence[Group]) -> Iterator[list[Group]]:
         yield block
 
 
-def _groups(sources: _Side, targets: _Side) -> Iterator[Group]:
+def _groups(sources: _Lines, targets: _Lines) -> Iterator[Group]:
     source_lengths, target_lengths = sources.lengths, targets.lengths
     order = np.lexsort((target_lengths, source_lengths))
     order = order[(source_lengths[order] > 0) & (target_lengths[order] > 0)]

@@ -233,6 +233,6 @@ def build_translator(
     if options.get("window") is None:
         options["window"] = WINDOW * processes if on_cpu else GPU_WINDOW
     models = PackedModels.of(bundles, shortlist=shortlist, precision=precision)
-    if options.get("beam_size") is None and options.get("mbr_samples") is None:
+    if not {"beam_size", "mbr_samples"} & options.keys():
         options |= models.settings.wide_enough(options.get("n_best", 1))
     return Translator(models, **options)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -153,6 +154,16 @@ def test_of_samples_the_one_most_like_all_is_written(model: Path) -> None:
     listed = nmt("translate", model, "--mbr", 6, "--n-best", 2, stdin=text)
     assert len(good(listed).splitlines()) == 4
     assert listed.stderr.decode().startswith("The lists are ranked by expected chrF (--mbr), not by their scores")
+
+
+def test_a_model_that_draws_samples_searches_by_beam_if_told_so(model: Path, tmp_path: Path) -> None:
+    drawing, text = tmp_path / "drawing", b"the dog sees the cat\nthe man likes the house\n"
+    shutil.copytree(model, drawing)
+    recipe = (drawing / "recipe.yaml").read_text()
+    (drawing / "recipe.yaml").write_text(recipe.replace("mbr_samples: null", "mbr_samples: 6"))
+    by_beam = good(nmt("translate", model, stdin=text))
+    assert good(nmt("translate", drawing, "--set", "decoding.mbr_samples=null", stdin=text)) == by_beam
+    assert good(nmt("translate", drawing, stdin=text)) == good(nmt("translate", model, "--mbr", 6, stdin=text))
 
 
 def test_translations_begin_as_a_file_says(model: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -15,6 +16,9 @@ from nmt.text.scripts import split_spaces, splitter
 
 SAMPLE = 200_000
 """Most pairs that are read, from all of the corpus. The counts are those of the whole in proportion."""
+
+COMPRESSED = 20_000
+"""Most lines that are compressed, to tell how much a character says."""
 
 
 def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
@@ -46,6 +50,7 @@ class _Side:
     def __init__(self, lines: Sequence[str], held_out: Sequence[str]) -> None:
         split = splitter(lines)
         self.is_spaced = split is split_spaces
+        self.beginning = "\n".join(lines[:COMPRESSED])
         self.split_lines = list(map(split, lines))
         self.words = Counter(chain.from_iterable(self.split_lines))
         self.characters = Counter(chain.from_iterable(lines))
@@ -58,6 +63,11 @@ class _Side:
         total = sum(counts.values())
         return {letter: count / total for letter, count in counts.items()}
 
+    @property
+    def bits(self) -> float:
+        """Bits per character of the compressed text."""
+        return 8 * len(bz2.compress(self.beginning.encode())) / max(len(self.beginning), 1)
+
     def profile(self, share: float, tokens: Collection[str]) -> SideProfile:
         """Its profile, with counts in proportion to the share that was read, and with some tokens in the alphabet."""
         return SideProfile(
@@ -65,6 +75,7 @@ class _Side:
             types=len(self.words),
             characters=round(self.characters.total() * share),
             alphabet=len(self.characters.keys() | tokens),
+            bits=self.bits,
             is_spaced=self.is_spaced,
             unseen=sum(word not in self.words for word in self.held_out) / max(len(self.held_out), 1),
         )

@@ -19,6 +19,8 @@ _VOCABULARIES = ((2e6, 8000), (20e6, 14_000), (math.inf, 32_000))
 """Size of a vocabulary by the most tokens of text that it is for."""
 _VOCABULARY_FOR_UNSEEN_WORDS = 3000
 """Smaller pieces, of which new words are made."""
+_BITS_PER_TOKEN = 9.6
+"""How much a subword says: about 4.5 letters of English, 2.9 syllables of Cherokee."""
 _SHARED_LETTERS = 0.3
 """The least overlap of letters for one vocabulary."""
 _SPECIAL = 260
@@ -54,6 +56,8 @@ class SideProfile:
     characters: int
     alphabet: int
     """Number of different characters, a space and tags among them."""
+    bits: float
+    """Bits per character once it is compressed: 2.1 in English, 3.3 in the syllables of Cherokee."""
     is_spaced: bool
     """Whether there are spaces between words."""
     unseen: float
@@ -62,7 +66,7 @@ class SideProfile:
     @property
     def tokens(self) -> float:
         """About how many subwords it has."""
-        return self.characters / (4.5 if self.is_spaced else 1.5)
+        return self.characters * max(1 / 4.5, self.bits / _BITS_PER_TOKEN) if self.is_spaced else self.characters / 1.5
 
 
 @dataclass(frozen=True)

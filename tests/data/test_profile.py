@@ -1,5 +1,7 @@
 """What the profile of a text counts."""
 
+import random
+
 import pytest
 
 from nmt.data import profile
@@ -46,6 +48,16 @@ def test_text_without_spaces_has_characters_as_words() -> None:
     assert (text.source.is_spaced, text.target.is_spaced) == (True, False)
     assert text.target.words == 5
     assert text.target.tokens == pytest.approx(5 / 1.5)
+
+
+def test_characters_that_say_more_are_more_tokens() -> None:
+    draw = random.Random(1)
+    letters, syllables = ("".join(map(chr, range(first, first + count))) for first, count in ((97, 8), (0x13A0, 80)))
+    few, many = (["".join(draw.choices(kind, k=5)) for _ in range(2000)] for kind in (letters, syllables))
+    text = profile_text(corpus(*zip(few, many, strict=True)), corpus(("a", "b")))
+    assert text.source.bits == pytest.approx(3, rel=0.1)  # log2 8
+    assert text.target.bits == pytest.approx(6.3, rel=0.1)  # log2 80
+    assert text.target.tokens > 1.9 * text.source.tokens
 
 
 def test_a_word_mark_and_tags_are_part_of_the_alphabet() -> None:

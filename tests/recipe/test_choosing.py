@@ -30,7 +30,9 @@ AUTO = f"chosen: auto\n{MINIMAL}"
 def text(pairs: int, *, unseen: float = 0.1, **changes: Any) -> TextProfile:
     """The profile of a text with ten words per line on both sides."""
     words = 10 * pairs
-    side = SideProfile(words, types=words // 4, characters=5 * words, alphabet=60, is_spaced=True, unseen=unseen)
+    side = SideProfile(
+        words, types=words // 4, characters=5 * words, alphabet=60, bits=2.1, is_spaced=True, unseen=unseen
+    )
     profile = TextProfile(
         pairs, 0, side, side, types=words // 3, alphabet=70, shared_letters=1.0, valid_length=10, longest=30
     )
@@ -54,6 +56,7 @@ SIDES = st.builds(
     types=st.integers(1, 10**7),
     characters=st.integers(1, 10**10),
     alphabet=st.integers(1, 10**4),
+    bits=st.floats(0.01, 16),
     is_spaced=st.booleans(),
     unseen=st.floats(0, 1),
 )

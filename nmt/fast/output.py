@@ -21,7 +21,7 @@ from nmt.fast.loss import ChunkedOutputLayer
 from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
 from nmt.search.beam import Beam, Candidates
-from nmt.search.candidates import rows_and_tokens, top_tokens, without_forbidden
+from nmt.search.candidates import rows_and_tokens, without_forbidden
 from nmt.search.hypothesis import NEG_INF
 from nmt.search.options import SearchOptions
 from nmt.search.segments import Segments
@@ -182,9 +182,11 @@ def rank_following_(
     """Where not all tokens may follow, replace the most probable ones by the most probable of those that may."""
     row_ids, ids = rows_and_tokens(following)
     log_sums = logits.gather(1, tokens[:, :1]) - log_probs[:, :1]  # log sum_v exp x_v
-    values = without_forbidden((logits[row_ids, ids] - log_sums[row_ids, 0]).unsqueeze(1), ids.unsqueeze(1), forbid)
-    of_row = Segments(row_ids, len(following))
-    best, columns = top_tokens(of_row.to_padded(values.squeeze(1), NEG_INF), log_probs.shape[1])
-    rows, size = of_row.present, best.shape[1]
-    log_probs[rows] = NEG_INF
-    log_probs[rows, :size], tokens[rows, :size] = best[rows], of_row.to_padded(ids).gather(1, columns)[rows]
+    values = without_forbidden(logits[row_ids, ids] - log_sums[row_ids, 0], ids, forbid)
+    order = values.argsort(descending=True, stable=True)
+    order = order[row_ids[order].argsort(stable=True)]  # the best of each row first
+    places = Segments(row_ids, len(following)).positions
+    best = places < log_probs.shape[1]
+    log_probs[row_ids] = NEG_INF
+    log_probs[row_ids[best], places[best]] = values[order[best]]
+    tokens[row_ids[best], places[best]] = ids[order[best]]

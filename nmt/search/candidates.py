@@ -90,8 +90,8 @@ def row_chunks(log_probs: IndexedLogProbs) -> Iterator[Float[Tensor, "n V"]]:
 
 
 def without_forbidden(
-    values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"], forbid: tuple[int, ...]
-) -> Float[Tensor, "N m"]:
+    values: Float[Tensor, "*shape"], ids: Int[Tensor, "*shape"], forbid: tuple[int, ...]
+) -> Float[Tensor, "*shape"]:
     """Log-probabilities with -inf for forbidden tokens and for nan."""
     values = values.float()
     excluded = values.isnan()

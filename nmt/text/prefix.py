@@ -25,19 +25,15 @@ class Prefix:
         if place == len(self.spelling):
             return {}
         places = (0, 1) if place == 0 and self.spelling[:1] == b" " else (place,)  # the first word needs no mark
-        tokens = {
-            index: start + size
-            for start in places
-            for index, size in self._subwords.spelling_on(self.spelling[start:]).items()
-        }
+        tokens = dict[int, int]()
+        for start in places:
+            tokens |= self._subwords.spelling_on(self.spelling, start)
         return tokens or {UNK: self._next_known(place)}
 
     def _next_known(self, place: int) -> int:
         """The first place after this one where a token may follow, or the end."""
         places = range(place + 1, len(self.spelling))
-        return next(
-            (place for place in places if self._subwords.spelling_on(self.spelling[place:])), len(self.spelling)
-        )
+        return next((place for place in places if self._subwords.spelling_on(self.spelling, place)), len(self.spelling))
 
     def after(self, place: int, token: int) -> int:
         """The place after a token, which is the same place if the token may not follow."""

@@ -229,16 +229,17 @@ class Subwords:
         """The bytes that the tokens of a text spell, one after the other."""
         return (_escape(f" {text}") if self._has_prefix else _escape(text)).encode()
 
-    def spelling_on(self, rest: bytes) -> dict[int, int]:
-        """The tokens that spell the first of these bytes, or all of them and more; each with how many of them it spells."""
+    def spelling_on(self, text: bytes, start: int) -> dict[int, int]:
+        """The tokens that spell the next bytes of a text, or all that are left and more; each with the place after it."""
         spellings, ids, by_beginning = self._spellings
-        found = dict[int, int]()
-        for size in range(1, len(rest)):
-            if (spelled := by_beginning.get(rest[:size])) is None:
+        rest, found = text[start:], dict[int, int]()
+        for end in range(start + 1, len(text)):
+            if (spelled := by_beginning.get(text[start:end])) is None:
                 break
-            found.update(dict.fromkeys(spelled, size))
+            for index in spelled:
+                found[index] = end
         going_on = ids[bisect_left(spellings, rest) : bisect_left(spellings, rest + b"\xff")]  # no UTF-8 has FF
-        return found | dict.fromkeys(going_on, len(rest))
+        return found | dict.fromkeys(going_on, len(text))
 
     @cached_property
     def _spellings(self) -> tuple[list[bytes], list[int], dict[bytes, list[int]]]:

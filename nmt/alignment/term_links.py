@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from nmt.alignment.links import Links
@@ -16,11 +16,15 @@ def link_terms(source: Sequence[str], target: Sequence[str], terms: Mapping[str,
         source, target: words.
         terms: translations by source term.
     """
+    pattern = whole_words(tuple(terms))
+    if pattern is None:
+        return frozenset()
     (source_text, source_words), (target_text, target_words) = join_words(source), join_words(target)
-    places = {translation: iter(find_term(translation, target_text)) for translation in terms.values()}
-    pattern, links = whole_words(terms), set[tuple[int, int]]()
-    for match in pattern.finditer(source_text) if pattern else ():
-        start, end = next(places[terms[match[0]]], (0, 0))
+    places: dict[str, Iterator[tuple[int, int]]] = {}
+    links = set[tuple[int, int]]()
+    for match in pattern.finditer(source_text):
+        translation = terms[match[0]]
+        start, end = next(places.setdefault(translation, iter(find_term(translation, target_text))), (0, 0))
         links |= set(product(source_words[match.start() : match.end()], target_words[start:end]))
     return frozenset(link for link in links if min(link) >= 0)
 

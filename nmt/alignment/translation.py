@@ -158,7 +158,8 @@ class Translation:
         The words of a given term are linked to its translation, whatever the weights are.
         """
         pair = self._known_reader.extraction.pair(self.word_alignment(rank))
-        return replace(pair, links=with_given(pair.links, self.term_links(rank)))
+        terms = self.term_links(rank)
+        return replace(pair, links=with_given(pair.links, terms)) if terms else pair
 
     def term_links(self, rank: int = 0) -> Links:
         """Links between the words of the terms that were given, and of their translations in a hypothesis."""

@@ -95,10 +95,11 @@ class BatchDecoder:
             terms = [self.terms.of(sentence.text) if self.terms else [] for sentence in sentences]
             models: Any = PrefixedEnsemble(ensemble, prefixes) if any(texts) else ensemble
             memory = models.encode(sources)
+            prefix_lengths = list(map(len, self.target.encode_batch(texts) if any(texts) else texts))
             # 10 and the end mark more
             lengths = [
-                max(int(settings.max_ratio * len(sentence.ids[0])), len(begun)) + 11 + sum(map(len, of_sentence))
-                for sentence, begun, of_sentence in zip(sentences, self.target.encode_batch(texts), terms, strict=True)
+                max(int(settings.max_ratio * len(sentence.ids[0])), prefix_length) + 11 + sum(map(len, of_sentence))
+                for sentence, prefix_length, of_sentence in zip(sentences, prefix_lengths, terms, strict=True)
             ]
             start = models.step, models.start(memory), memory, torch.tensor(lengths)
             mask = sources[0] != PAD

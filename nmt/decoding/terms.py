@@ -20,7 +20,7 @@ class Terms:
         for translation, ids in zip(terms.values(), self._ids.values(), strict=True):
             if UNK in ids:
                 raise UsageError(f"The model cannot write the term {translation!r}: no tokens spell it.")
-        self._pattern = whole_words(terms)
+        self._pattern = whole_words(tuple(terms))
         tokens = target.tokens(range(len(target)))
         self.inner = frozenset(
             index for index, token in enumerate(tokens) if token[:1].isalnum() and not token.startswith(MARK)

@@ -119,8 +119,8 @@ class Translator:
         tags = [[] for _ in self._members] if self._is_undecided else self._models.tags(settings.to)
         member = self._members[0]
         extraction = fitting_extraction(member.recipe, posterior=settings.posterior)
-        given = settings.terms or {}
-        terms = dict(zip(*(member.normalizer.all(list(side)) for side in (given, given.values())), strict=True))
+        lexicon = settings.terms or {}
+        terms = dict(zip(*(member.normalizer.all(list(side)) for side in (lexicon, lexicon.values())), strict=True))
         self._reader = WordReader((member.source, member.target), extraction, settings.posterior, terms)
         self._decoder = BatchDecoder(
             *(self._ensemble, member.source, member.target, settings, tags, self._models.unwritten),

@@ -232,14 +232,14 @@ class Subwords:
     def spelling_on(self, text: bytes, start: int) -> dict[int, int]:
         """The tokens that spell the next bytes of a text, or all that are left and more; each with the place after it."""
         spellings, ids, by_beginning = self._spellings
-        rest, found = text[start:], dict[int, int]()
+        rest, ends = text[start:], dict[int, int]()
         for end in range(start + 1, len(text)):
             if (spelled := by_beginning.get(text[start:end])) is None:
                 break
             for index in spelled:
-                found[index] = end
+                ends[index] = end
         going_on = ids[bisect_left(spellings, rest) : bisect_left(spellings, rest + b"\xff")]  # no UTF-8 has FF
-        return found | dict.fromkeys(going_on, len(text))
+        return ends | dict.fromkeys(going_on, len(text))
 
     @cached_property
     def _spellings(self) -> tuple[list[bytes], list[int], dict[bytes, list[int]]]:

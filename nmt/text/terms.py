@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 from nmt.text.scripts import lacks_spaces
 
 
-def whole_words(terms: Iterable[str]) -> re.Pattern[str] | None:
+@lru_cache(maxsize=1000)
+def whole_words(terms: tuple[str, ...]) -> re.Pattern[str] | None:
     """A pattern of terms as whole words, the longest first; None if there are no terms."""
     longest_first = sorted(filter(None, terms), key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)") if longest_first else None
@@ -16,7 +18,7 @@ def whole_words(terms: Iterable[str]) -> re.Pattern[str] | None:
 
 def find_term(term: str, text: str) -> list[tuple[int, int]]:
     """Where a term begins and ends each time that it occurs; in text written without spaces, anywhere."""
-    pattern = re.compile(re.escape(term)) if lacks_spaces(text) else whole_words([term])
+    pattern = re.compile(re.escape(term)) if lacks_spaces(text) else whole_words((term,))
     return [match.span() for match in pattern.finditer(text)] if pattern else []
 
 

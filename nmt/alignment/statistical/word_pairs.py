@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import groupby, repeat
 from typing import TypeVar
 
 import numpy as np
@@ -22,28 +22,6 @@ Floats = npt.NDArray[np.float64]
 BLOCK = 2_000_000
 """About how many cells are worked on at a time."""
 _Number = TypeVar("_Number", bound=np.generic)
-
-
-class _Lines:
-    """The words of one side of a text as ids, one line after the other."""
-
-    def __init__(self) -> None:
-        self._ids, self._ends = array("i"), array("q", [0])
-
-    def append(self, line: Iterable[int]) -> None:
-        self._ids.extend(line)
-        self._ends.append(len(self._ids))
-
-    @property
-    def lengths(self) -> Ids:
-        """The number of words of each line."""
-        return np.diff(self._ends)
-
-    def rows(self, rows: Ids) -> Entries:
-        """The words of some lines of the same length, [B length]."""
-        places = np.asarray(self._ends)[rows[:, None]] + np.arange(self.lengths[rows[0]])
-        ids: Entries = np.asarray(self._ids)[places]
-        return ids
 
 
 @dataclass(frozen=True)
@@ -97,14 +75,23 @@ class Cells:
     @classmethod
     def of(cls, text: Iterable[tuple[Iterable[int], Iterable[int]]]) -> Cells:
         """The cells of pairs of lines given as ids."""
-        sides = _Lines(), _Lines()
-        for pair in text:
-            for side, line in zip(sides, pair, strict=True):
-                side.append(line)
-        groups = tuple(_groups(*sides))
+        lines: dict[tuple[int, int], tuple[array[int], ...]] = {}
+        for row, pair in enumerate(text):
+            source, target = (array("i", line) for line in pair)
+            members = lines.setdefault((len(source), len(target)), (array("q"), array("i"), array("i")))
+            for member, values in zip(members, ([row], source, target), strict=True):
+                member.extend(values)
+        groups, begin = list[Group](), 0
+        for (source_length, target_length), members in sorted(lines.items()):
+            if source_length and target_length:
+                rows, sources, targets = map(np.asarray, members)
+                groups.append(
+                    Group(rows, sources.reshape(-1, source_length), targets.reshape(-1, target_length), begin)
+                )
+                begin = groups[-1].end
         width = 1 + max((int(group.targets.max()) for group in groups), default=0)
         keys, entry = numbered(map(_keys, _blocks(groups), repeat(width)))
-        return cls(groups, entry, (keys // width).astype(np.int32), (keys % width).astype(np.int32))
+        return cls(tuple(groups), entry, (keys // width).astype(np.int32), (keys % width).astype(np.int32))
 
     def blocks(self) -> Iterator[Cells]:
         """Some of the cells at a time, with all entries."""
@@ -153,25 +140,6 @@ def numbered(blocks: Iterable[Ids]) -> tuple[Ids, Entries]:
     return keys, np.concatenate([np.empty(0, np.int32), *places])
 
 
-def _blocks(groups: Sequence[Group]) -> Iterator[list[Group]]:
+def _blocks(groups: Iterable[Group]) -> Iterator[list[Group]]:
     """Successive groups that have about as many cells as a block together."""
-    block: list[Group] = []
-    for group in groups:
-        if block and group.end - block[0].begin > BLOCK:
-            yield block
-            block = []
-        block.append(group)
-    if block:
-        yield block
-
-
-def _groups(sources: _Lines, targets: _Lines) -> Iterator[Group]:
-    source_lengths, target_lengths = sources.lengths, targets.lengths
-    order = np.lexsort((target_lengths, source_lengths))
-    order = order[(source_lengths[order] > 0) & (target_lengths[order] > 0)]
-    changes = np.flatnonzero(np.diff(source_lengths[order]) | np.diff(target_lengths[order])) + 1
-    begin = 0
-    for rows in np.split(order, changes) if len(order) else ():
-        group = Group(rows, sources.rows(rows), targets.rows(rows), begin)
-        yield group
-        begin = group.end
+    return (list(block) for _, block in groupby(groups, lambda group: group.begin // BLOCK))

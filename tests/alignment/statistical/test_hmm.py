@@ -180,7 +180,7 @@ def test_the_prior_falls_with_the_square_of_a_large_vocabulary() -> None:
 
 def test_blocks_of_cells_teach_what_all_at_once_do(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = learn(random_text(), forms_of(random_text()))
-    monkeypatch.setattr(word_pairs, "BLOCK", 20)
+    monkeypatch.setattr(word_pairs, "BLOCK", 10)
     cells = random_text()
     assert len([*cells.blocks()]) > 3
     for model, other in zip(learn(cells, forms_of(cells)), whole, strict=True):

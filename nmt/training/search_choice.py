@@ -80,17 +80,19 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
         choices.append(Choice({LENGTH_PENALTY: penalty}, f"Search: length penalty {penalty:g}, {reason}"))
     if MBR_SAMPLES in keys:
         beam = outcomes.get(penalty) or measure_beam(penalty)
+        settings: dict[str, float | None] = {MBR_SAMPLES: None, MBR_BETA: 2.0}
         if beam.bleu >= WEAK_BLEU:
             reason = f"Search: by beam, which has BLEU {beam.bleu:.2f}; samples are for weaker models."
-            return [*choices, Choice({MBR_SAMPLES: None, MBR_BETA: 2.0}, reason)]
-        beta, drawn = climb(BETAS, measure_samples, start=2.0)
-        is_better = drawn[beta].is_better(beam, LEAST_MBR_GAIN)
-        way = f"minimum Bayes risk decoding with {SAMPLES} samples" if is_better else "by beam"
-        reason = (
-            f"Search: {way}; samples have {_words(drawn[beta], metric)} on the validation text with beta {beta:g}, "
-            f"the beam {_words(beam, metric)}."
-        )
-        settings = {MBR_SAMPLES: SAMPLES, MBR_BETA: beta} if is_better else {MBR_SAMPLES: None, MBR_BETA: 2.0}
+        else:
+            beta, drawn = climb(BETAS, measure_samples, start=2.0)
+            way = "by beam"
+            if drawn[beta].is_better(beam, LEAST_MBR_GAIN):
+                settings = {MBR_SAMPLES: SAMPLES, MBR_BETA: beta}
+                way = f"minimum Bayes risk decoding with {SAMPLES} samples"
+            reason = (
+                f"Search: {way}; samples have {_words(drawn[beta], metric)} on the validation text with beta {beta:g}, "
+                f"the beam {_words(beam, metric)}."
+            )
         choices.append(Choice(settings, reason))
     return choices
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +13,12 @@ from nmt.data.batching import pad
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.minimum_bayes_risk import most_expected
 from nmt.decoding.options import DecodingOptions
-from nmt.decoding.prefixed import PrefixedEnsemble
+from nmt.decoding.prefixed import PrefixedEnsemble, PrefixedMemory
 from nmt.decoding.terms import Terms
 from nmt.decoding.unknown import UnknownWords
 from nmt.fast import pack_search
 from nmt.runtime.device import threads_for, torch_defaults
-from nmt.search.hypothesis import Penalties, no_alignment
+from nmt.search.hypothesis import NEG_INF, Hypothesis, Penalties, no_alignment
 from nmt.search.loop import Search
 from nmt.search.options import SearchOptions
 from nmt.search.sampling import Sampling
@@ -93,7 +93,8 @@ class BatchDecoder:
             texts = [sentence.prefix for sentence in sentences]
             prefixes = [Prefix(self.target, text) for text in texts]
             terms = [self.terms.of(sentence.text) if self.terms else [] for sentence in sentences]
-            models: Any = PrefixedEnsemble(ensemble, prefixes) if any(texts) else ensemble
+            is_prefixed = settings.alternatives or any(texts)
+            models: Any = PrefixedEnsemble(ensemble, prefixes) if is_prefixed else ensemble
             memory = models.encode(sources)
             prefix_lengths = list(map(len, self.target.encode_batch(texts) if any(texts) else texts))
             # 10 and the end mark more
@@ -101,16 +102,20 @@ class BatchDecoder:
                 max(int(settings.max_ratio * len(sentence.ids[0])), prefix_length) + 11 + sum(map(len, of_sentence))
                 for sentence, prefix_length, of_sentence in zip(sentences, prefix_lengths, terms, strict=True)
             ]
-            start = models.step, models.start(memory), memory, torch.tensor(lengths)
-            mask = sources[0] != PAD
-            if self.draws is None:
+            max_lengths, mask = torch.tensor(lengths), sources[0] != PAD
+
+            def run(memory: Any) -> list[list[Hypothesis]]:
                 searching = self.searching
                 if self.terms and any(terms):
                     searching = TermSearch(searching.options, terms, self.terms.inner)
-                n_best_lists = searching.run(*start, source_mask=mask)
+                return searching.run(models.step, models.start(memory), memory, max_lengths, source_mask=mask)
+
+            if self.draws is None:
+                n_best_lists = self._alternatives(run, memory) if settings.alternatives else run(memory)
             else:
                 places = [sentence.place for sentence in sentences]
                 uniform = self.draws.uniform(places, self.hypotheses, max(lengths))
+                start = models.step, models.start(memory), memory, max_lengths
                 n_best_lists = self.searching.sample(*start, source_mask=mask, uniform=uniform.to(ensemble.device))
         if self.tags[0]:
             first = len(self.tags[0])
@@ -140,6 +145,19 @@ class BatchDecoder:
                 ]
             )
         return self._with_posteriors(sentences, written) if settings.alignments and settings.posterior else written
+
+    def _alternatives(
+        self, run: Callable[[PrefixedMemory], list[list[Hypothesis]]], memory: PrefixedMemory
+    ) -> list[list[Hypothesis]]:
+        """For each sentence the best hypothesis, then the best of those whose first token beyond the prefix is another, and so on."""
+        found: list[list[Hypothesis]] = [[] for _ in memory.prefixes]
+        prefixes = memory.prefixes
+        for _ in range(self.settings.n_best):
+            for n_best, [hypothesis] in zip(found, run(replace(memory, prefixes=prefixes)), strict=True):
+                if hypothesis.score > NEG_INF or not n_best:
+                    n_best.append(hypothesis)
+            prefixes = tuple(prefix.other_than(n_best[-1].ids) for prefix, n_best in zip(prefixes, found, strict=True))
+        return [sorted(n_best, key=lambda hypothesis: -hypothesis.score) for n_best in found]
 
     @torch_defaults()
     def force(self, sentences: Sequence[SourceSentence]) -> list[TranslationHypothesis]:
@@ -195,7 +213,7 @@ def _search_options(settings: DecodingOptions, unwritten: tuple[int, ...], devic
     draws = settings.draws or Sampling()
     return SearchOptions(
         beam_size=1 if settings.draws else settings.beam_size,
-        n_best=1 if settings.draws else settings.n_best,
+        n_best=1 if settings.draws or settings.alternatives else settings.n_best,
         length_penalty=settings.length_penalty,
         coverage_penalty=settings.coverage_penalty,
         horizon=settings.horizon,

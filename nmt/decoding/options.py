@@ -36,6 +36,9 @@ class DecodingOptions(DecodingConfig):
 
     n_best: Size = 1
     """Most hypotheses per line, up to the beam size or the number of samples; with `sampling`, that number."""
+    alternatives: bool = False
+    """Whether the hypotheses of a line differ in the first token after its prefix: the best one, the best one of those that go on
+    otherwise, and so on; each takes a search. Samples are drawn as without it."""
     sampling: Annotated[Sampling | None, BeforeValidator(as_sampling)] = None
     """Draw translations at random in this way, such as `nmt.Sampling(top_k=10)`. None is beam search."""
     alignments: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -145,12 +145,23 @@ class Engine:
             decoding = wide_enough if setting.beam_size is None else {"beam_size": setting.beam_size}
             lines, prefixes = zip(*tasks, strict=True) if setting.has_prefix else (tasks, [""] * len(tasks))
             translations = translator.translate(
-                lines, prefix=prefixes, decoding=decoding, n_best=setting.n_best, **options
+                lines,
+                prefix=prefixes,
+                decoding=decoding,
+                n_best=setting.n_best,
+                alternatives=setting.has_prefix,
+                **options,
             )
         return [
             [
                 ServedHypothesis.of(translation, rank, bundle, is_aligned=is_aligned, prefix=prefix)
-                for rank in range(len(translation.hypotheses))
+                for rank in _different(translation)
             ]
             for translation, prefix in zip(translations, prefixes, strict=True)
         ]
+
+
+def _different(translation: Translation) -> Iterable[int]:
+    """The ranks of the hypotheses whose text none before has."""
+    texts = [hypothesis.text for hypothesis in translation.hypotheses]
+    return (rank for rank, text in enumerate(texts) if text not in texts[:rank])

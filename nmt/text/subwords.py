@@ -230,7 +230,10 @@ class Subwords:
         return (_escape(f" {text}") if self._has_prefix else _escape(text)).encode()
 
     def spelling_on(self, text: bytes, start: int) -> dict[int, int]:
-        """The tokens that spell the next bytes of a text, or all that are left and more; each with the place after it."""
+        """The tokens that spell the next bytes of a text, or all that are left and more; each with the place after it.
+
+        Of a token that spells more, it is beyond the end of the text.
+        """
         spellings, ids, by_beginning = self._spellings
         rest, ends = text[start:], dict[int, int]()
         for end in range(start + 1, len(text)):
@@ -239,7 +242,7 @@ class Subwords:
             for index in spelled:
                 ends[index] = end
         going_on = ids[bisect_left(spellings, rest) : bisect_left(spellings, rest + b"\xff")]  # no UTF-8 has FF
-        return ends | dict.fromkeys(going_on, len(text))
+        return ends | {index: start + len(self._bytes[index]) for index in going_on}
 
     @cached_property
     def _spellings(self) -> tuple[list[bytes], list[int], dict[bytes, list[int]]]:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from nmt import recipe
+from nmt.alignment.translation import TranslationHypothesis
 from nmt.bundle.folder import Bundle
 from nmt.data.batching import pad
 from nmt.decoding.ensemble import Ensemble
@@ -104,6 +105,36 @@ def test_a_search_finds_the_best_of_all_outputs_that_begin_as_given(text: str) -
     assert [hypothesis.ids for hypothesis in found] == expected
     assert [hypothesis.score for hypothesis in found] == pytest.approx([scores[ids] for ids in expected], abs=1e-5)
     assert len({tokens.decode(hypothesis.ids) for hypothesis in free}) > 1
+
+
+@pytest.mark.parametrize("text", ["a", "ab", "aba", "ab ", "b a"])
+def test_alternatives_are_the_best_outputs_that_go_on_otherwise(text: str) -> None:
+    member = bundle("char")
+    translator = Translator(member, n_best=4, beam_size=300, max_ratio=0.01, alternatives=True, length_penalty=0.0)
+
+    def beyond(hypothesis: TranslationHypothesis) -> int:
+        spelled = ["".join(member.target.tokens(hypothesis.ids[:count])) for count in range(1, len(hypothesis.ids) + 1)]
+        lengths = [len(tokens.lstrip("▁")) for tokens in spelled]
+        return next((index for index, length in zip(hypothesis.ids, lengths, strict=True) if length > len(text)), EOS)
+
+    for line in LINES[:4]:
+        every = translator.translate(line, prefix=text, alternatives=False, n_best=300).hypotheses
+        best: dict[int, TranslationHypothesis] = {}
+        for hypothesis in every:
+            best.setdefault(beyond(hypothesis), hypothesis)
+        found = translator.translate(line, prefix=text).hypotheses
+        assert [hypothesis.ids for hypothesis in found] == [hypothesis.ids for hypothesis in best.values()][:4]
+        assert [beyond(hypothesis) for hypothesis in found] == [*best][:4]
+
+
+def test_there_are_as_many_alternatives_as_ways_to_go_on() -> None:
+    translator = Translator(bundle("word"), n_best=4, beam_size=4, alternatives=True)
+    prefixes = ["slow", "", "the ", *[""] * (len(LINES) - 3)]
+    [first, *others] = translator.translate(LINES, prefix=prefixes)
+    assert [hypothesis.text.split()[0] for hypothesis in first.hypotheses] == ["slowly"]
+    for prefix, translation in zip(prefixes[1:], others, strict=True):
+        texts = [hypothesis.text.removeprefix(prefix) for hypothesis in translation.hypotheses]
+        assert len({text.split(" ")[0] for text in texts}) == 4
 
 
 # --- properties ---------------------------------------------------------------------------------------------------

@@ -165,6 +165,14 @@ def test_the_next_word_after_a_prefix_has_the_probability_of_its_tokens(
     assert engine.run(Setting(0), [line])[0][0].next_word is None
 
 
+def test_translations_with_a_prefix_differ_in_the_next_word(engine: Engine) -> None:
+    [hypotheses] = engine.run(Setting(0, has_prefix=True, n_best=4), [("the cat sees a dog", "die ")])
+    words = [hypothesis.text.split()[1] for hypothesis in hypotheses if len(hypothesis.text.split()) > 1]
+    assert len(words) == len({*words}) >= 2
+    assert all(0 < hypothesis.next_word <= 1 for hypothesis in hypotheses if hypothesis.next_word is not None)
+    assert all(hypothesis.text.startswith("die") for hypothesis in hypotheses)
+
+
 def test_characters_that_the_model_does_not_know_are_named_unless_the_line_stays_as_it_is(engine: Engine) -> None:
     lines = [hypotheses[0] for hypotheses in engine.run(Setting(0), ["a dog", "a dog ☂ 中", "12 ☂"])]
     assert [line.unknown for line in lines] == ["", "☂中", ""]

@@ -11,7 +11,7 @@ function drawAlternatives(column, hypotheses, chosen) {
   return make("section", { class: "card" }, title, list);
 }
 
-const goingOn = (next) => `goes on${next === undefined ? "" : `, next word ${Math.round(100 * next)} %`}`;
+const goingOn = (next) => `goes on${next === undefined ? "" : `, next word ${next < 0.005 ? "below 1" : Math.round(100 * next)} %`}`;
 
 function drawAlternative(column, hypothesis, checked, choice, best, said = choice.own && "yours") {
   const input = make("input", { type: "radio", name: `alternative-${column.number}` });

@@ -41,7 +41,9 @@ _COPYING, _UNSEEN_FOR_COPYING = 0.3, 0.1
 """The share of pairs with copied words, and from which share of new words on."""
 _MOST_GUIDED = 2e6
 """The most target tokens whose word links guide attention. Not measured: up to 110,000 it helps."""
-_FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
+_FEWEST_EPOCHS, _MOST_EPOCHS = 4, 150
+_SHORT = 16
+"""Target tokens per pair from which on training is longer."""
 _FEW_PAIRS, _MANY_UNSEEN = 25_000, 0.2
 
 
@@ -226,7 +228,7 @@ def _model(text: TextProfile, shown: TextProfile, given: Mapping[str, Any]) -> C
 def _training(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     """More tokens for more and longer text, in a limited number of epochs."""
     tokens = text.target.tokens
-    seen = 3.1e6 * max((tokens / 190e3) ** (1 / 3) * (text.length / 9), 1)
+    seen = 8e6 * max((tokens / 190e3) ** (1 / 3) * max(text.length / _SHORT, 1), 1)
     seen = min(max(seen, _FEWEST_EPOCHS * tokens), _MOST_EPOCHS * tokens)
     batch, rate = next(values for most, *values in _BATCHES if tokens <= most)
     batch = given.get("training.batch_tokens", batch)

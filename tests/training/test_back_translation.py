@@ -16,7 +16,7 @@ from nmt.errors import DataError, UsageError
 from nmt.recipe import dump_yaml, load_recipe, parse_recipe
 from nmt.runtime.files import write_content
 from nmt.training import back_translation, trainer
-from nmt.training.back_translation import LONGER, _BackTranslation, train_with_monolingual
+from nmt.training.back_translation import _BackTranslation, train_with_monolingual
 from nmt.training.trainer import Interrupted, Trainer, train
 from tests.commands import bad, good, nmt
 from tests.training.toy import LETTERS, MODEL, write_reversal
@@ -138,15 +138,14 @@ def test_epochs_of_the_mixture_show_at_most_twice_as_many_pairs(run: Path) -> No
     assert [recipe.training.epochs for recipe in recipes] == [4, 2]  # of 40 pairs, and of 2 * 40 + 83
 
 
-def test_a_mixture_trains_longer_than_auto_chose_for_the_pairs(text: Path, tmp_path: Path) -> None:
+def test_the_length_of_training_is_chosen_anew_for_a_mixture(text: Path, tmp_path: Path) -> None:
     given = tree()
     given["training"] |= {"updates": 7, "epochs": 1000}
     given["chosen"] = [{"settings": ["training.epochs", "training.updates"], "reason": "Training."}]
     (tmp_path / "back-translated.tgt").write_text("a\n" * 100)
     training = _BackTranslation(parse_recipe(given, "test"), tmp_path, force=False)
     settings = training._mixture()
-    assert settings["training.updates"] == LONGER * 7
-    assert "training.epochs" not in settings
+    assert not {"training.updates", "training.epochs"} & settings.keys()
 
 
 class Killed(BaseException):

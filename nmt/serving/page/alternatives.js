@@ -4,14 +4,22 @@ function drawAlternatives(column, hypotheses, chosen) {
   const best = new Set(hypotheses[0]?.text.split(" "));
   const rows = hypotheses.map((hypothesis, rank) => drawAlternative(column, hypothesis, hypothesis === chosen, { rank }, best));
   if (chosen && !hypotheses.includes(chosen)) rows.push(drawAlternative(column, chosen, true, { own: chosen }, best));
-  for (const { text, score, next_word_probability: next } of chosen?.continuations ?? [])
-    rows.push(drawAlternative(column, { text, score }, false, { own: { text } }, best, goingOn(next)));
+  for (const continuation of chosen?.continuations ?? []) {
+    const { text, score } = continuation;
+    rows.push(drawAlternative(column, { text, score }, false, { own: { text } }, best, goingOn(continuation)));
+  }
   const title = make("h2", { id: `alternatives-${column.number}` }, `Alternatives${named(column)}`);
   const list = make("ol", { class: "alternatives", role: "radiogroup", "aria-labelledby": title.id }, ...rows);
   return make("section", { class: "card" }, title, list);
 }
 
-const goingOn = (next) => `goes on${next === undefined ? "" : `, next word ${next < 0.005 ? "below 1" : Math.round(100 * next)} %`}`;
+/** The next word and its probability, if there is one. */
+function goingOn({ text, prefix, next_word_probability: probability }) {
+  if (probability === undefined) return "goes on";
+  const typed = prefix.split(" ");
+  const word = text.split(" ").find((word, at) => word !== typed[at]);
+  return `goes on, ${word} ${probability < 0.005 ? "below 1" : Math.round(100 * probability)} %`;
+}
 
 function drawAlternative(column, hypothesis, checked, choice, best, said = choice.own && "yours") {
   const input = make("input", { type: "radio", name: `alternative-${column.number}` });

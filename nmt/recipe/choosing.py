@@ -40,7 +40,8 @@ _LONGER = 1.4
 _COPYING, _UNSEEN_FOR_COPYING = 0.3, 0.1
 """The share of pairs with copied words, and from which share of new words on."""
 _MOST_GUIDED = 2e6
-"""The most target tokens whose word links guide attention. Not measured: up to 110,000 it helps."""
+"""The most target tokens whose word links guide attention. Up to 110,000 that helps, with 170,000 of short sentences BLEU is the same
+(23.4 and 24.0); more is not measured."""
 _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 150
 _SHORT = 16
 """Target tokens per pair from which on training is longer."""

@@ -196,7 +196,7 @@ def _subwords(text: TextProfile, given: Mapping[str, Any]) -> Choice:
 
 def _model(text: TextProfile, shown: TextProfile, given: Mapping[str, Any]) -> Choice:
     """Wider for more and longer text that is shown, joined pairs included; less dropout for more text itself."""
-    size = 128 * (shown.target.tokens / 190e3) ** 0.4 * (shown.length / 9) ** 0.2
+    size = 256 * (shown.target.tokens / 190e3) ** 0.4 * (shown.length / 9) ** 0.2
     hidden = given.get("model.encoder.hidden", min(max(_rounded(size, 64), 128), 320))
     embedding = given.get("model.embedding", 128 if hidden <= 128 else 256)
     dropout = next(rates for most, rates in _DROPOUT if text.target.tokens <= most)

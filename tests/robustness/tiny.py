@@ -76,7 +76,9 @@ plain = st.lists(st.sampled_from(_AWKWARD) | st.text(max_size=8), max_size=8).ma
 raw = st.lists(
     plain.map(str.encode) | st.sampled_from([b"\n", b"\n", b"\r\n", *_BROKEN]) | st.binary(max_size=6), max_size=12
 ).map(lambda parts: b"".join(parts).replace(b"\0", b""))
-raw = raw.filter(lambda content: not content.startswith((b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b")))
-"""Any bytes but NUL, and but marks of UTF-16 and gzip at their beginning."""
+raw = raw.filter(
+    lambda content: not content.startswith((b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"PK\x03\x04", b"%PDF-"))
+)
+"""Any bytes but NUL, and but marks of UTF-16, gzip, zip and PDF at their beginning."""
 sentences = plain.map(lambda text: text.replace("\n", " ").replace("\0", " "))
 """What can stand on a line of a file."""

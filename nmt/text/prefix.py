@@ -35,6 +35,8 @@ class Prefix:
             tokens |= self._subwords.spelling_on(self.spelling, start)
         if not tokens:
             return {UNK: self._next_known(place)}
+        if not self.otherwise:
+            return tokens
         allowed = {token: after for token, after in tokens.items() if after <= end or token not in self.otherwise}
         return allowed or {PAD: end}  # which no output has
 

@@ -232,7 +232,7 @@ class Subwords:
     def spelling_on(self, text: bytes, start: int) -> dict[int, int]:
         """The tokens that spell the next bytes of a text, or all that are left and more; each with the place after it.
 
-        Of a token that spells more, it is beyond the end of the text.
+        Of a token that spells more, it is the one beyond the end of the text.
         """
         spellings, ids, by_beginning = self._spellings
         rest, ends = text[start:], dict[int, int]()
@@ -242,7 +242,7 @@ class Subwords:
             for index in spelled:
                 ends[index] = end
         going_on = ids[bisect_left(spellings, rest) : bisect_left(spellings, rest + b"\xff")]  # no UTF-8 has FF
-        return ends | {index: start + len(self._bytes[index]) for index in going_on}
+        return ends | dict.fromkeys(going_on, len(text) + 1) | dict.fromkeys(by_beginning.get(rest, ()), len(text))
 
     @cached_property
     def _spellings(self) -> tuple[list[bytes], list[int], dict[bytes, list[int]]]:

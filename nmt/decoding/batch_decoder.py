@@ -150,14 +150,16 @@ class BatchDecoder:
         self, run: Callable[[PrefixedMemory], list[list[Hypothesis]]], memory: PrefixedMemory
     ) -> list[list[Hypothesis]]:
         """For each sentence the best hypothesis, then the best of those whose first token beyond the prefix is another, and so on."""
-        found: list[list[Hypothesis]] = [[] for _ in memory.prefixes]
+        alternatives: list[list[Hypothesis]] = [[] for _ in memory.prefixes]
         prefixes = memory.prefixes
         for _ in range(self.settings.n_best):
-            for n_best, [hypothesis] in zip(found, run(replace(memory, prefixes=prefixes)), strict=True):
+            for n_best, [hypothesis] in zip(alternatives, run(replace(memory, prefixes=prefixes)), strict=True):
                 if hypothesis.score > NEG_INF or not n_best:
                     n_best.append(hypothesis)
-            prefixes = tuple(prefix.other_than(n_best[-1].ids) for prefix, n_best in zip(prefixes, found, strict=True))
-        return [sorted(n_best, key=lambda hypothesis: -hypothesis.score) for n_best in found]
+            prefixes = tuple(
+                prefix.other_than(n_best[-1].ids) for prefix, n_best in zip(prefixes, alternatives, strict=True)
+            )
+        return [sorted(n_best, key=lambda hypothesis: -hypothesis.score) for n_best in alternatives]
 
     @torch_defaults()
     def force(self, sentences: Sequence[SourceSentence]) -> list[TranslationHypothesis]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,6 +66,8 @@ class ServedHypothesis:
     """The characters of the line that the model does not know."""
     next_word: float | None = None
     """The probability of the first word after a prefix, or of the one that the prefix begins."""
+    word: str | None = None
+    """That word."""
 
     @classmethod
     def of(
@@ -80,9 +81,9 @@ class ServedHypothesis:
             pair = translation.aligned_pair(rank) if size <= _MOST_WEIGHTS else None
         score, log_probability, line = hypothesis.score, hypothesis.log_probability, translation.source
         unknown = bundle.source.unknown_characters(bundle.normalizer(line)) if translation.source_ids else ()
-        next_word = _probability_of_next_word(translation, rank, prefix) if prefix else None
+        word, next_word = _next_word(translation, rank, prefix) if prefix else (None, None)
         return cls(
-            hypothesis.text, score, log_probability, hypothesis.length, pair, "".join(sorted(unknown)), next_word
+            hypothesis.text, score, log_probability, hypothesis.length, pair, "".join(sorted(unknown)), next_word, word
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -98,17 +99,25 @@ class ServedHypothesis:
             "log_probability": round(self.log_probability, _DIGITS) if math.isfinite(self.log_probability) else None,
             "tokens": self.tokens,
             "alignment": alignment,
-            **({} if self.next_word is None else {"next_word_probability": round(self.next_word, _DIGITS)}),
+            **(
+                {}
+                if self.next_word is None
+                else {"next_word": self.word, "next_word_probability": round(self.next_word, _DIGITS)}
+            ),
         }
 
 
-def _probability_of_next_word(translation: Translation, rank: int, prefix: str) -> float | None:
-    """The probability of the first word of a hypothesis that is not in its prefix, or not whole; None if there is none."""
+def _next_word(translation: Translation, rank: int, prefix: str) -> tuple[str, float] | tuple[None, None]:
+    """The first word of a hypothesis that is not in its prefix, or not whole, and its probability; None if there is none."""
     words, owners = translation.words_of_tokens(rank)
-    place = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(words, prefix.split(), strict=False)))
+    rest, place = "".join(prefix.split()), 0
+    while place < len(words) and rest.startswith(words[place]):
+        rest, place = rest.removeprefix(words[place]), place + 1
+    if place == len(words):
+        return None, None
     log_probs = translation.hypotheses[rank].token_log_probs[: len(owners)]  # without the end mark
     of_word = [log_prob for owner, log_prob in zip(owners, log_probs, strict=True) if owner == place]
-    return math.exp(sum(of_word)) if place < len(words) else None
+    return words[place], math.exp(sum(of_word))
 
 
 class Engine:

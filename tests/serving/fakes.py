@@ -50,7 +50,8 @@ def _hypothesis(
     is_aligned = setting.is_aligned and MODELS[setting.model].has_attention
     pair = _pair(source, target, 1.0 if setting.posterior else 0.8) if is_aligned else None
     unknown = "☂" if "☂" in source else ""
-    return ServedHypothesis(target, score, 2 * score, len(target.split()) + 1, pair, unknown, next_word)
+    word = None if next_word is None else target.split()[1]
+    return ServedHypothesis(target, score, 2 * score, len(target.split()) + 1, pair, unknown, next_word, word)
 
 
 def _pair(source: str, target: str, peak: float) -> AlignedPair:

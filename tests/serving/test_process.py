@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import torch
 import nmt as toolkit
 from nmt.alignment.weights import AlignmentWeights
 from nmt.bundle.folder import Bundle
-from nmt.serving.engine import Engine, Setting
+from nmt.serving.engine import Engine, Setting, _next_word
 from nmt.serving.server import HEADERS, bind
 from nmt.text.subwords import Subwords
 from tests.bundle.test_folder import TEXT, small_recipe
@@ -163,6 +164,14 @@ def test_the_next_word_after_a_prefix_has_the_probability_of_its_tokens(
     expected = sum(known.hypotheses[0].token_log_probs[at] for at, word in enumerate(owners) if word == place)
     assert served.next_word == pytest.approx(math.exp(expected), abs=1e-4)
     assert engine.run(Setting(0), [line])[0][0].next_word is None
+
+
+@pytest.mark.parametrize(("prefix", "word"), [("京", "都市"), ("京都", "都市"), ("京都市", "は"), ("京都市は", None)])
+def test_the_next_word_of_text_without_spaces_is_the_next_token(prefix: str, word: str | None) -> None:
+    hypothesis = SimpleNamespace(token_log_probs=[-1.0, -2.0, -3.0, -4.0])
+    reading = SimpleNamespace(words_of_tokens=lambda rank: (("京", "都市", "は"), (0, 1, 2)), hypotheses=[hypothesis])
+    chances = {"都市": math.exp(-2), "は": math.exp(-3), None: None}
+    assert _next_word(reading, 0, prefix) == (word, chances[word])  # type: ignore[arg-type]
 
 
 def test_translations_with_a_prefix_differ_in_the_next_word(engine: Engine) -> None:

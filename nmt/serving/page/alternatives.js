@@ -14,10 +14,8 @@ function drawAlternatives(column, hypotheses, chosen) {
 }
 
 /** The next word and its probability, if there is one. */
-function goingOn({ text, prefix, next_word_probability: probability }) {
+function goingOn({ next_word: word, next_word_probability: probability }) {
   if (probability === undefined) return "goes on";
-  const typed = prefix.split(" ");
-  const word = text.split(" ").find((word, at) => word !== typed[at]);
   return `goes on, ${word} ${probability < 0.005 ? "below 1" : Math.round(100 * probability)} %`;
 }
 

@@ -154,8 +154,7 @@ async function continueOwn(column, signal) {
   if (!own || !source.trim() || !prefix.trim()) return;
   const content = { q: source, prefix, model: column.model.name, n_best: HYPOTHESES };
   const answer = await (await ask("translate", content, signal)).json();
-  const others = answer.lines[0].hypotheses.filter(({ text }) => text !== own.text);
-  own.continuations = others.map((hypothesis) => ({ ...hypothesis, prefix }));
+  own.continuations = answer.lines[0].hypotheses.filter(({ text }) => text !== own.text);
   showDetails(column);
 }
 

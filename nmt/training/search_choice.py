@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, Choice, DecodingConfig
@@ -24,7 +25,8 @@ LEAST_MBR_GAIN = 1.0
 """How much chrF must rise for minimum Bayes risk decoding, which takes several times as long as a beam."""
 
 WEAK_BLEU = 5.0
-"""The BLEU of a beam from which on no samples are tried: they cost a better model 1 to 2 BLEU for 1 chrF."""
+"""The BLEU of a beam from which on BLEU chooses the length penalty, and no samples are tried: chrF rises while translations get too
+long, and samples cost a better model 1 to 2 BLEU for 1 chrF."""
 
 
 class Outcome(NamedTuple):
@@ -57,20 +59,26 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
         keys: the dotted keys of these settings, `LENGTH_PENALTY` and `MBR_SAMPLES` among them.
         decoding: the settings of the recipe.
         measure: tells what comes of some settings.
-        metric: the name of its score.
+        metric: the name of its score, by which weak models are compared.
     """
 
+    @cache
     def measure_beam(penalty: float) -> Outcome:
         return measure({"beam_size": decoding.beam_size, "length_penalty": penalty})
+
+    def measure_by_bleu(penalty: float) -> Outcome:
+        outcome = measure_beam(penalty)
+        return outcome._replace(score=outcome.bleu)
 
     def measure_samples(beta: float) -> Outcome:
         return measure({"mbr_samples": SAMPLES, "mbr_beta": beta})
 
-    penalty, choices = decoding.length_penalty, []
-    outcomes: dict[float, Outcome] = {}
+    penalty, choices = 1.0 if LENGTH_PENALTY in keys else decoding.length_penalty, []
+    is_weak = measure_beam(penalty).bleu < WEAK_BLEU
     if LENGTH_PENALTY in keys:
-        penalty, outcomes = climb(LENGTH_PENALTIES, measure_beam, start=1.0)
-        tried = "; ".join(f"{value:g}: {_words(outcome, metric)}" for value, outcome in sorted(outcomes.items()))
+        penalty, outcomes = climb(LENGTH_PENALTIES, measure_beam if is_weak else measure_by_bleu, start=penalty)
+        compared = metric if is_weak else "BLEU"
+        tried = "; ".join(f"{value:g}: {_words(outcome, compared)}" for value, outcome in sorted(outcomes.items()))
         why = (
             "the best on the validation text of those that translate at most"
             if outcomes[penalty].length <= MAX_RELATIVE_LENGTH
@@ -79,9 +87,9 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
         reason = f"{why} {MAX_RELATIVE_LENGTH:g} times as long as the references ({tried})."
         choices.append(Choice({LENGTH_PENALTY: penalty}, f"Search: length penalty {penalty:g}, {reason}"))
     if MBR_SAMPLES in keys:
-        beam = outcomes.get(penalty) or measure_beam(penalty)
+        beam = measure_beam(penalty)
         settings: dict[str, float | None] = {MBR_SAMPLES: None, MBR_BETA: 2.0}
-        if beam.bleu >= WEAK_BLEU:
+        if not is_weak:
             reason = f"Search: by beam, which has BLEU {beam.bleu:.2f}; samples are for weaker models."
         else:
             beta, drawn = climb(BETAS, measure_samples, start=2.0)

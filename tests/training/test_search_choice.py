@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from nmt.recipe import MBR_BETA, MBR_SAMPLES, DecodingConfig
+from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, DecodingConfig
 from nmt.training.search_choice import (
     LEAST_MBR_GAIN,
     LENGTH_PENALTIES,
@@ -70,3 +70,13 @@ def test_no_samples_are_tried_where_a_beam_has_bleu() -> None:
     assert choice.settings == {MBR_SAMPLES: None, MBR_BETA: 2.0}
     assert "by beam, which has BLEU 5.00" in choice.reason
     assert not any("mbr_samples" in settings for settings in tried)
+
+
+@pytest.mark.parametrize(("bleu", "best"), [(WEAK_BLEU - 1, 1.1), (WEAK_BLEU, 0.7)])
+def test_bleu_chooses_the_length_penalty_of_a_model_that_is_not_weak(bleu: float, best: float) -> None:
+    def measure(settings: Mapping[str, float]) -> Outcome:
+        penalty = settings["length_penalty"]
+        return Outcome(30 + 10 * min(penalty, 1.1), 0.9, bleu + (penalty == 0.7))
+
+    [choice] = choose_search([LENGTH_PENALTY], DecodingConfig(), measure, "chrF")
+    assert choice.settings == {LENGTH_PENALTY: best}

@@ -41,7 +41,7 @@ class DeferredUpdateThenAttend(DeferredDecoder, UpdateThenAttend):
 def can_fuse(attention: Attention) -> bool:
     """Whether the kernels compute such an attention: scores by exact type, as a subclass may compute something else."""
     is_additive = type(attention.score) in (AdditiveScore, ConcatScore)
-    return is_additive and not attention.has_coverage and attention.normalize is masked_softmax
+    return is_additive and attention.normalize is masked_softmax
 
 
 class DeferredAttention(Attention):
@@ -60,8 +60,8 @@ class DeferredAttention(Attention):
         assert isinstance(score, AdditiveScore)
         memory = memory.by_row()
         centers, *bounds = windows_of(self.window, queries, positions, memory)
-        projected = score.query(queries)
-        attended = attend_additively(projected, memory.keys, score.v, memory.annotations, memory.mask, *bounds)
+        projected, covered = score.query(queries), None if coverage is None else self.covered(queries, coverage)
+        attended = attend_additively(projected, memory.keys, score.v, memory.annotations, memory.mask, covered, *bounds)
         if attended is None:
             return super().forward(queries, positions, memory, coverage)
         return AttentionOutput(*attended, centers)
@@ -81,6 +81,7 @@ def attend_additively(
     v: nn.Linear,
     annotations: Float[Tensor, "N S A"],
     mask: Bool[Tensor, "N S"],
+    addends: Float[Tensor, "N T S"] | None = None,
     starts: Int[Tensor, "N T"] | None = None,
     factors: Float[Tensor, "N T W"] | None = None,
 ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]] | None:
@@ -94,8 +95,7 @@ def attend_additively(
         _AdditiveAttention.apply(*of_step, mask, gradient, *shared)  # type: ignore[no-untyped-call]
         for of_step in zip(
             queries.unbind(1),
-            repeat(None) if starts is None else starts.unbind(1),
-            repeat(None) if factors is None else factors.unbind(1),
+            *(repeat(None) if part is None else part.unbind(1) for part in (addends, starts, factors)),
             strict=False,
         )
     ]
@@ -133,6 +133,7 @@ class _AdditiveAttention(torch.autograd.Function):
     def forward(
         ctx: Any,
         projected: Tensor,
+        addends: Tensor | None,
         starts: Tensor | None,
         factors: Tensor | None,
         mask: Tensor,
@@ -143,10 +144,10 @@ class _AdditiveAttention(torch.autograd.Function):
         rows = torch.arange(len(projected))
         assert gradient.exp_keys is not None
         contexts, weights, exp_queries = additive_attention(
-            projected.float(), gradient.exp_keys, gradient.v, mask, annotations, rows, starts, factors
+            projected.float(), gradient.exp_keys, gradient.v, mask, annotations, rows, addends, starts, factors
         )
         ctx.save_for_backward(exp_queries, weights, annotations, starts, factors)
-        ctx.gradient, ctx.dtype = gradient, projected.dtype
+        ctx.gradient, ctx.dtype, ctx.has_addends = gradient, projected.dtype, addends is not None
         return contexts.to(projected.dtype), weights
 
     @staticmethod
@@ -164,7 +165,7 @@ class _AdditiveAttention(torch.autograd.Function):
             window=0 if factors is None else factors.shape[1],
         )
         gradient.save(exp_queries, weights, d_scores, d_contexts)
-        return d_queries.to(ctx.dtype), None, d_factors, *[None] * 5
+        return d_queries.to(ctx.dtype), d_scores if ctx.has_addends else None, None, d_factors, *[None] * 5
 
 
 def windows_of(

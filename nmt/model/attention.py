@@ -1,6 +1,7 @@
 """Attention: score, mask, window and normalizer give weights, and weights give the context.
 
     alpha_ij = softmax_j(e_ij) [x window factor]        (Bahdanau et al. 2015, eq. 6; Luong et al. 2015, eq. 7, 10)
+    e_ij + (w^T s_{i-1} + b) sum_{k<i} alpha_kj         with coverage, which is inside the tanh in Tu et al. (2016, eq. 6 and 7)
     c_i = sum_j alpha_ij h_j                            (Bahdanau et al. 2015, eq. 5)
 
 Sparsemax or entmax may replace the softmax. Padding never receives weight. With a window, each query reads a memory of its own, the
@@ -76,16 +77,22 @@ class AttentionOutput:
 
 
 class Attention(nn.Module):
-    """Attention with any score, any window and any normalizer; one head."""
+    """Attention with any score, any window and any normalizer; one head. `coverage` makes w^T s_{i-1} + b of a query."""
 
-    def __init__(self, score: Score | None, window: Window | None, normalize: Normalizer = masked_softmax) -> None:
+    def __init__(
+        self,
+        score: Score | None,
+        window: Window | None,
+        normalize: Normalizer = masked_softmax,
+        coverage: nn.Linear | None = None,
+    ) -> None:
         super().__init__()
-        self.score, self.window, self.normalize = score, window, normalize
+        self.score, self.window, self.normalize, self.coverage = score, window, normalize, coverage
 
     @property
     def has_coverage(self) -> bool:
         """Whether a step depends on the weights of the steps before."""
-        return self.score is not None and self.score.has_coverage
+        return self.coverage is not None
 
     def build_memory(
         self, annotations: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"], summary: Float[Tensor, "B C"]
@@ -148,13 +155,20 @@ class Attention(nn.Module):
     ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]]:
         """Contexts and weights of queries that read every position of the memory whose factor is positive."""
         assert self.score is not None
-        scores = at_least_fp32(self.score(queries, memory.keys, coverage))
+        scores = at_least_fp32(self.score(queries, memory.keys))
+        if coverage is not None:
+            scores = scores + self.covered(queries, coverage)
         allowed = memory.mask.unsqueeze(1)
         weights = self.normalize(scores, allowed if factor is None else allowed & (factor > 0))
         if factor is not None:
             weights = weights * factor  # eq. 10
         contexts = weights.to(memory.annotations.dtype) @ memory.annotations  # c_i, eq. 5
         return contexts, weights
+
+    def covered(self, queries: Float[Tensor, "N T H"], coverage: Float[Tensor, "N T S"]) -> Float[Tensor, "N T S"]:
+        """What the attention so far adds to the scores."""
+        assert self.coverage is not None
+        return at_least_fp32(self.coverage(queries)) * coverage
 
     def position_contexts(self, memory: AttentionMemory) -> Float[Tensor, "B S A"]:
         """The context of each source position if it alone were attended to: c = h_j."""
@@ -265,4 +279,5 @@ def build_attention(config: recipe.AttentionConfig, *, query: int, annotation: i
 
 def _one_head(config: recipe.AttentionConfig, *, query: int, annotation: int) -> Attention:
     score = build_score(config.score, query=query, annotation=annotation)
-    return Attention(score, build_window(config.window, query=query), build_normalizer(config.normalizer))
+    window, coverage = build_window(config.window, query=query), nn.Linear(query, 1) if config.coverage else None
+    return Attention(score, window, build_normalizer(config.normalizer), coverage)

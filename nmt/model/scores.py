@@ -18,9 +18,6 @@ from nmt import recipe
 class Score(nn.Module):
     """Base class; by default the keys are the annotations themselves."""
 
-    has_coverage = False
-    """Whether the score reads the attention weights of earlier steps."""
-
     def keys(self, annotations: Float[Tensor, "N S A"]) -> Num[Tensor, "N S D"]:
         """What the score reads of each source position, computed once per sentence."""
         return annotations
@@ -29,7 +26,6 @@ class Score(nn.Module):
         self,
         queries: Float[Tensor, "N T H"],
         keys: Num[Tensor, "N S D"],
-        coverage: Float[Tensor, "N T S"] | None = None,
     ) -> Float[Tensor, "N T S"]:
         """e_ij of T queries and all S positions of each sentence."""
         raise NotImplementedError
@@ -39,19 +35,13 @@ class Score(nn.Module):
 
 
 class AdditiveScore(Score):
-    """e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j)   (Bahdanau et al. 2015, A.1.2); the keys are U_a h_j.
+    """e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j)   (Bahdanau et al. 2015, A.1.2); the keys are U_a h_j."""
 
-    With coverage, V_a C_{i-1,j} is added inside the tanh, where C_{i-1,j} = sum_{k<i} alpha_kj: the linguistic coverage of
-    Tu et al. (2016), eq. 6 to 8, with a fertility of 1.
-    """
-
-    def __init__(self, query: int, annotation: int, size: int, *, coverage: bool = False) -> None:
+    def __init__(self, query: int, annotation: int, size: int) -> None:
         super().__init__()
         self.query = nn.Linear(query, size)
         self.key = nn.Linear(annotation, size, bias=False)
         self.v = nn.Linear(size, 1, bias=False)
-        self.has_coverage = coverage
-        self.coverage = nn.Linear(1, size, bias=False) if coverage else None
 
     def keys(self, annotations: Float[Tensor, "N S A"]) -> Float[Tensor, "N S D"]:
         projected: Tensor = self.key(annotations)
@@ -61,11 +51,8 @@ class AdditiveScore(Score):
         self,
         queries: Float[Tensor, "N T H"],
         keys: Float[Tensor, "N S D"],
-        coverage: Float[Tensor, "N T S"] | None = None,
     ) -> Float[Tensor, "N T S"]:
         hidden = self.query(queries).unsqueeze(2) + keys.unsqueeze(1)  # W_a s_{i-1} + U_a h_j   [N T S D]
-        if self.coverage is not None and coverage is not None:
-            hidden = hidden + self.coverage(coverage.unsqueeze(-1))
         scores: Tensor = self.v(torch.tanh(hidden)).squeeze(-1)
         return scores
 
@@ -76,8 +63,8 @@ class ConcatScore(AdditiveScore):
     W_a [h_t; h_s] is the sum of a product with each half of W_a, so this is the additive score without its bias.
     """
 
-    def __init__(self, query: int, annotation: int, size: int, *, coverage: bool = False) -> None:
-        super().__init__(query, annotation, size, coverage=coverage)
+    def __init__(self, query: int, annotation: int, size: int) -> None:
+        super().__init__(query, annotation, size)
         self.query = nn.Linear(query, size, bias=False)
 
 
@@ -88,7 +75,6 @@ class DotScore(Score):
         self,
         queries: Float[Tensor, "N T H"],
         keys: Float[Tensor, "N S D"],
-        coverage: Float[Tensor, "N T S"] | None = None,
     ) -> Float[Tensor, "N T S"]:
         return queries @ keys.to(queries.dtype).transpose(1, 2)
 
@@ -123,7 +109,6 @@ class LocationScore(Score):
         self,
         queries: Float[Tensor, "N T H"],
         keys: Int[Tensor, "N S 1"],
-        coverage: Float[Tensor, "N T S"] | None = None,
     ) -> Float[Tensor, "N T S"]:
         scores: Tensor = self.position(queries)  # W_a h_t   [N T max_source]
         positions = keys.transpose(1, 2)
@@ -136,9 +121,9 @@ def build_score(config: recipe.ScoreConfig, *, query: int, annotation: int) -> S
     """The score of a recipe for queries [N T query] and annotations [N S annotation]; None means no attention."""
     match config:
         case recipe.AdditiveScoreConfig():
-            return AdditiveScore(query, annotation, config.size, coverage=config.coverage)
+            return AdditiveScore(query, annotation, config.size)
         case recipe.ConcatScoreConfig():
-            return ConcatScore(query, annotation, config.size, coverage=config.coverage)
+            return ConcatScore(query, annotation, config.size)
         case recipe.DotScoreConfig():
             return DotScore()
         case recipe.GeneralScoreConfig():

@@ -13,8 +13,6 @@ class AdditiveScoreConfig(Section):
     kind: Literal["additive"] = "additive"
     size: Width = 256
     """Width of the hidden layer, n' in the paper; the heads share it."""
-    coverage: bool = False
-    """Let the score see the total weight of each source position so far (Tu et al. 2016)."""
 
 
 class DotScoreConfig(Section):
@@ -35,8 +33,6 @@ class ConcatScoreConfig(Section):
     kind: Literal["concat"] = "concat"
     size: Width = 256
     """As in the additive score; rows of W_a."""
-    coverage: bool = False
-    """As in the additive score."""
 
 
 class LocationScoreConfig(Section):
@@ -98,6 +94,9 @@ class AttentionConfig(Section):
     """What makes weights of scores; sparsemax (Martins and Astudillo 2016) and entmax15 (Peters et al. 2019) give most words exactly 0."""
     heads: Heads = 1
     """Number of attention heads; each uses its own part of the projected state and annotations (Vaswani et al. 2017, 3.2.2)."""
+    coverage: bool = False
+    """Add the attention that each source position has had so far to its score, with a weight that the state chooses, so that the decoder
+    repeats and leaves out less (after Tu et al. 2016)."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -109,6 +108,10 @@ class AttentionConfig(Section):
         if self.score.kind == "none" and self.heads > 1:
             raise ValueError(
                 f"heads {self.heads} have nothing to attend with, because score is none: set heads: 1 or choose a score"
+            )
+        if self.score.kind == "none" and self.coverage:
+            raise ValueError(
+                "coverage has no score to be added to, because score is none: set coverage: false or choose a score"
             )
         if self.score.kind in ("additive", "concat") and self.score.size % self.heads:
             raise ValueError(

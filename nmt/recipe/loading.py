@@ -139,6 +139,9 @@ def _complete(tree: dict[str, Any]) -> None:
         for section in [data, *(corpus for corpus in mixture if isinstance(corpus, dict))]:
             for key in _REMOVED:
                 section.pop(key, None)
+    score = value_at(tree, "model.attention.score")
+    if isinstance(score, dict) and score.get("coverage") is False:  # inside the tanh
+        del score["coverage"]
 
 
 def _complete_data(data: object) -> None:

@@ -288,7 +288,7 @@ class RecurrentModelConfig(Section):
         normalizer = self.attention.normalizer if self.attention.normalizer != "softmax" else ""
         settings = [name for name in ("conditional", "input_feeding") if getattr(order, name, False)]
         words: dict[str, list[str]] = {
-            "score": [score.kind, "coverage" if getattr(score, "coverage", False) else "", heads, normalizer],
+            "score": [score.kind, "coverage" if self.attention.coverage else "", heads, normalizer],
             "window": [window.kind if self.has_attention else "none"],
             "order": [order.kind, *(name.replace("_", " ") for name in settings)],
         }

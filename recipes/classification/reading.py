@@ -27,7 +27,7 @@ ATTENTIONS = ("additive", "scaled-dot", "4-heads", "mean", "last")
 class ScaledDotScore(DotScore):
     """q^T h_j / sqrt(d)   (Vaswani et al. 2017, eq. 1)."""
 
-    def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Float[Tensor, "B K S"]:
+    def forward(self, queries: Tensor, keys: Tensor) -> Float[Tensor, "B K S"]:
         return super().forward(queries, keys) / math.sqrt(keys.shape[-1])
 
 

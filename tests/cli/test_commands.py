@@ -173,7 +173,7 @@ def test_info_names_every_switch_that_leaves_the_plain_model(
     recipe = small_recipe(
         embedding_scale=2.5,
         encoder={**stack, "direction": "reversed"},
-        attention={"score": {"kind": "concat", "size": 8, "coverage": True}, "window": "local-m", "heads": 2},
+        attention={"score": {"kind": "concat", "size": 8}, "window": "local-m", "heads": 2, "coverage": True},
         decoder={**stack, "bridge": "copy", "order": "update-then-attend", "readout": {"kind": "tanh", "size": 8}},
     )
     guidance = GuidedAlignmentConfig(links="hmm", weight=0.25, decay=0.5)

@@ -55,11 +55,11 @@ MODELS: dict[str, dict[str, Any]] = {
     "no-attention": {"attention": {"score": "none"}},
     "heads-coverage-copy": {
         "encoder": {"cell": "lstm", "direction": "reversed", "hidden": 14},
-        "attention": {"score": {"kind": "additive", "size": 8, "coverage": True}, "heads": 2},
+        "attention": {"score": {"kind": "additive", "size": 8}, "heads": 2, "coverage": True},
         "decoder": {"cell": "lstm", "bridge": "copy", "order": "update-then-attend"},
     },
 }
-ENDS = dict(zip(MODELS, (4.0, 4.0, 3.0, 8.0, 9.8, 8.0, 2.5), strict=True))
+ENDS = dict(zip(MODELS, (4.0, 4.0, 3.0, 8.0, 9.8, 8.0, 5.0), strict=True))
 """Bias of the end mark with which some outputs of each model end and others are cut."""
 
 

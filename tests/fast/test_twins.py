@@ -175,8 +175,8 @@ def test_shortlist_gives_the_same_translations_packed_and_plain(monkeypatch: pyt
 class SquaredScore(AdditiveScore):
     """e_ij times itself."""
 
-    def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
-        return super().forward(queries, keys, coverage).square()
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(queries, keys).square()
 
 
 class FlatAttention(Attention):

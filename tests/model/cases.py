@@ -39,7 +39,7 @@ def clashes(case: Case) -> bool:
         (
             score == "none" and (case.get("heads") == 2 or window in ("local-m", "local-p")),
             score == "none" and case.get("normalizer") in ("sparsemax", "entmax15"),
-            score not in ("additive", "concat", None) and case.get("coverage"),
+            score == "none" and case.get("coverage"),
             window not in ("local-m", None) and case.get("ratio") == 0.5,
             window == "global" and case.get("half_width") == 3,
             (direction, bridge) == ("forward", "backward"),

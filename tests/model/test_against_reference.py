@@ -75,7 +75,7 @@ def model_trees(draw: st.DrawFn) -> dict[str, Any]:
         half_width=draw(st.integers(1, 3)),
         ratio=draw(st.sampled_from([0.25, 0.5, 1.0, 1.5, 2.0])),  # exact in binary, so that both sides round alike
         heads=heads,
-        coverage=score in ("additive", "concat") and draw(st.booleans()),
+        coverage=score != "none" and draw(st.booleans()),
         order=draw(st.sampled_from(list(ORDERS))),
         cell=cell,
         layers=layers,

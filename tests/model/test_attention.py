@@ -30,7 +30,6 @@ from tests.reference.settings import ATTENTIONS, NORMALIZERS, SCORE_SIZES, small
 BATCH, SOURCE, ANNOTATION = 3, 7, 4
 LENGTHS = (7, 1, 3)
 SCORES = ("additive", "dot", "general", "concat", "location")
-COVERING = ("additive", "concat")
 STEPS = (0, 2, 7)
 
 
@@ -48,9 +47,9 @@ def attention_of(settings: dict[str, Any]) -> Attention | MultiHeadAttention:
 def settings_of(
     score: str, window: str, half_width: int, heads: int, normalizer: recipe.NormalizerKind = "softmax"
 ) -> dict[str, Any]:
-    """Settings with coverage if the score can read it, and without heads and normalizer if there is no score."""
+    """Settings with coverage, or without coverage, heads and normalizer if there is no score."""
     heads, normalizer = (1, "softmax") if score == "none" else (heads, normalizer)
-    coverage = score in COVERING
+    coverage = score != "none"
     return small(
         score=score, window=window, half_width=half_width, normalizer=normalizer, heads=heads, coverage=coverage
     )
@@ -104,7 +103,7 @@ def test_weights_and_context_follow_the_equations(
     queries, coverage = queries_of(settings, steps=len(STEPS)), coverage_of(LENGTHS, len(STEPS))
     with torch.no_grad():
         memory = attention.build_memory(whole, mask_of(LENGTHS), summaries)
-        attended = attention(queries, positions_of(*STEPS), memory, coverage if score in COVERING else None)
+        attended = attention(queries, positions_of(*STEPS), memory, coverage if score != "none" else None)
     for row, length in enumerate(LENGTHS):
         for t, step in enumerate(STEPS):
             annotations, covered = whole[row, :length].numpy(), coverage[row, t, :length].numpy()
@@ -164,7 +163,7 @@ def test_weights_are_a_distribution_over_the_real_tokens(
     attention, rows = attention_of(settings), len(lengths)
     torch.manual_seed(seed)
     memory, queries = remembered(attention, tuple(lengths)), queries_of(settings, rows)
-    coverage = coverage_of(tuple(lengths), 1) if score in COVERING else None
+    coverage = coverage_of(tuple(lengths), 1) if score != "none" else None
     with torch.no_grad():
         weights = attention(queries, positions_of(step, rows=rows), memory, coverage).weights.squeeze(1)
     assert (weights >= 0).all()
@@ -206,7 +205,7 @@ def test_the_ratio_sets_the_speed_of_the_monotonic_window(ratio: float, centers:
 def test_positions_outside_the_window_are_not_read(score: str, window: str, heads: int) -> None:
     settings = settings_of(score, window, 1, heads)
     attention, queries, coverage = attention_of(settings), queries_of(settings, 1), coverage_of((9,), 1)
-    covered, positions = coverage if score in COVERING else None, positions_of(4, rows=1)
+    covered, positions = coverage if score != "none" else None, positions_of(4, rows=1)
     memory = remembered(attention, (9,))
     expected = attention(queries, positions, memory, covered)
     assert expected.centers is not None

@@ -182,7 +182,7 @@ def test_every_attention_learns_to_reverse(case: Case) -> None:
 
 VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "heads": ("general", "luong-feeding", {"attention": {"heads": 2}}),
-    "coverage": ("additive", "bahdanau", {"attention": {"score": {"kind": "additive", "size": 32, "coverage": True}}}),
+    "coverage": ("additive", "bahdanau", {"attention": {"coverage": True}}),
     "layer-norm": ("additive", "bahdanau", {"encoder": {"layer_norm": True}, "decoder": {"layer_norm": True}}),
     "residual": (
         "general",

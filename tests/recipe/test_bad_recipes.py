@@ -34,6 +34,7 @@ BAD_OVERRIDES = [
     ("data.train=[{corpus: a, to: gn}, {corpus: b, to: bzd}]", "teaches to translate to gn and bzd alone"),
     ("model.attention={score: none, window: local-p}", "window local-p has nothing to act on"),
     ("model.attention={score: none, heads: 2}", "heads 2 have nothing to attend with"),
+    ("model.attention={score: none, coverage: true}", "coverage has no score to be added to"),
     ("model.attention={score: {size: 256}, heads: 3}", "heads must divide score.size, but they are 3 and 256"),
     ("model.attention={score: dot, heads: 3}", "heads must divide the width of annotations, but they are 3 and 512"),
     ("model={attention: {score: dot}, encoder: {hidden: 256}, decoder: {hidden: 300}}", "but they are 300 and 512"),

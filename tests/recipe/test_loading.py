@@ -20,7 +20,7 @@ def test_overrides_reach_into_sections_and_unions(minimal: Path) -> None:
     model = recipe.model.model_dump()
     rates = {"embedding": 0.3, "annotations": 0.3, "readout": 0.3, "recurrent": 0.0}
     assert rates.items() <= value_at(model, "dropout").items()
-    assert value_at(model, "attention.score") == {"kind": "concat", "size": 64, "coverage": False}
+    assert value_at(model, "attention.score") == {"kind": "concat", "size": 64}
     assert value_at(model, "attention.window") == {"kind": "local-p", "half_width": 4}
     assert recipe.data.test == "a=b"
 
@@ -74,7 +74,6 @@ def test_changed_keys_are_dotted(minimal: Path) -> None:
         "model.attention.score.kind",
         "training.epochs",
         "model.attention.score.size",
-        "model.attention.score.coverage",
     ]
 
 
@@ -95,13 +94,11 @@ def test_a_recipe_says_only_what_differs_from_its_base(minimal: Path, tmp_path: 
         + "model: {attention: {score: {size: 64}, window: {kind: local-p, half_width: 3}}, decoder: {hidden: 32}}\n"
     )
     child = tmp_path / "child.yaml"
-    child.write_text(
-        "base: minimal.yaml\nname: child\nmodel: {attention: {score: {coverage: true}, window: {kind: local-m}}}\n"
-    )
+    child.write_text("base: minimal.yaml\nname: child\nmodel: {attention: {coverage: true, window: {kind: local-m}}}\n")
     recipe = load_recipe(child, ["training.epochs=2"])
     model = recipe.model.model_dump()
     assert (recipe.name, recipe.training.epochs, value_at(model, "decoder.hidden")) == ("child", 2, 32)
-    assert value_at(model, "attention.score") == {"kind": "additive", "size": 64, "coverage": True}
+    assert value_at(model, "attention.score") == {"kind": "additive", "size": 64}
     assert value_at(model, "attention.window") == {"kind": "local-m", "half_width": 10, "ratio": 1.0}, "of another kind"
     assert "base" not in dump_recipe(recipe)
 

@@ -1,7 +1,7 @@
 """Scores, windows, weights and context of one decoder step over one sentence.
 
 Positions are counted from 0. `query` is s_{i-1} (Bahdanau) or h_t (Luong). `coverage` is the total weight of each position in the
-steps before, C_{i-1,j} = sum_{k<i} alpha_kj (Tu et al. 2016, eq. 7, with a fertility of 1); None if the score does not read it.
+steps before, C_{i-1,j} = sum_{k<i} alpha_kj (Tu et al. 2016, eq. 7, with a fertility of 1); None if it is not read.
 """
 
 import math
@@ -17,25 +17,17 @@ from tests.reference.settings import Tree
 # --- scores: e_ij of the query and every annotation h_j -----------------------------------------------------------
 
 
-def additive_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
-    """e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j), with a bias beside W_a (Bahdanau et al. 2015, A.1.2).
-
-    With coverage e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j + V_a C_{i-1,j}) (Tu et al. 2016, eq. 6).
-    """
+def additive_scores(query: Array, annotations: Array, weights: Weights) -> Array:
+    """e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j), with a bias beside W_a (Bahdanau et al. 2015, A.1.2)."""
     w_a, b_a, u_a, v_a = weights["query.weight"], weights["query.bias"], weights["key.weight"], weights["v.weight"][0]
     scores = np.zeros(len(annotations))
     for j in range(len(annotations)):
-        hidden = product(w_a, query) + b_a + product(u_a, annotations[j]) + coverage_term(coverage, j, weights)
+        hidden = product(w_a, query) + b_a + product(u_a, annotations[j])
         scores[j] = inner(v_a, np.tanh(hidden))
     return scores
 
 
-def coverage_term(coverage: Array | None, j: int, weights: Weights) -> Array | float:
-    """V_a C_{i-1,j}, or 0 without coverage."""
-    return 0.0 if coverage is None else product(weights["coverage.weight"], coverage[j : j + 1])
-
-
-def dot_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
+def dot_scores(query: Array, annotations: Array, weights: Weights) -> Array:
     """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, 3.1)."""
     scores = np.zeros(len(annotations))
     for s in range(len(annotations)):
@@ -43,7 +35,7 @@ def dot_scores(query: Array, annotations: Array, coverage: Array | None, weights
     return scores
 
 
-def general_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
+def general_scores(query: Array, annotations: Array, weights: Weights) -> Array:
     """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, 3.1)."""
     w_a = weights["key.weight"]
     scores = np.zeros(len(annotations))
@@ -54,17 +46,17 @@ def general_scores(query: Array, annotations: Array, coverage: Array | None, wei
     return scores
 
 
-def concat_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
-    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, 3.1); coverage as in `additive_scores`."""
+def concat_scores(query: Array, annotations: Array, weights: Weights) -> Array:
+    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, 3.1)."""
     w_a = np.concatenate([weights["query.weight"], weights["key.weight"]], axis=1)
     scores = np.zeros(len(annotations))
     for s in range(len(annotations)):
         both = product(w_a, np.concatenate([query, annotations[s]]))
-        scores[s] = inner(weights["v.weight"][0], np.tanh(both + coverage_term(coverage, s, weights)))
+        scores[s] = inner(weights["v.weight"][0], np.tanh(both))
     return scores
 
 
-def location_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
+def location_scores(query: Array, annotations: Array, weights: Weights) -> Array:
     """W_a h_t, of which a_t is the softmax (Luong et al. 2015, eq. 8); -inf for positions beyond the rows of W_a."""
     by_position = product(weights["position.weight"], query)
     scores = np.full(len(annotations), -math.inf)
@@ -195,7 +187,7 @@ def attend(
         return context, np.eye(len(annotations))[only]
     if attention["score"]["kind"] == "none":
         return summary, np.zeros(len(annotations))
-    coverage_read = coverage if attention["score"].get("coverage") else None
+    coverage_read = coverage if attention["coverage"] else None
     if attention["heads"] > 1:
         return attend_with_heads(query, step, annotations, coverage_read, attention, weights)
     return attend_once(query, step, annotations, coverage_read, attention, weights)
@@ -226,7 +218,11 @@ def attend_once(
     query: Array, step: int, annotations: Array, coverage: Array | None, attention: Tree, weights: Weights
 ) -> tuple[Array, Array]:
     """c_i and alpha_i = normalizer(e_i) x window factor, not renormalized after the Gaussian (Luong et al. 2015, eq. 10)."""
-    scores = SCORES[attention["score"]["kind"]](query, annotations, coverage, under(weights, "score"))
+    scores = SCORES[attention["score"]["kind"]](query, annotations, under(weights, "score"))
+    if coverage is not None:  # e_ij + (w^T s_{i-1} + b) C_{i-1,j}
+        weight = inner(weights["coverage.weight"][0], query) + weights["coverage.bias"][0]
+        for j in range(len(annotations)):
+            scores[j] += weight * coverage[j]
     factor = window_factor(query, step, len(annotations), attention["window"], weights)
     alpha = NORMALIZERS[attention["normalizer"]](scores, factor > 0) * factor
     return expected_annotation(alpha, annotations), alpha

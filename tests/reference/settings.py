@@ -39,6 +39,7 @@ SWITCHES: dict[str, Tree] = {
     "heads-local-p": {"heads": 2, "score": "general", "window": "local-p"},
     "coverage": {"coverage": True},
     "coverage-concat": {"coverage": True, "score": "concat", "window": "local-m"},
+    "coverage-dot": {"coverage": True, "score": "dot"},
     "heads-coverage": {"heads": 2, "coverage": True},
     "heads-coverage-local-p": {"heads": 2, "coverage": True, "window": "local-p"},
     "scaled": {"embedding_scale": 1.7, "layers": 2},
@@ -98,10 +99,11 @@ def small(
         "embedding_scale": embedding_scale,
         "encoder": {**stack, "hidden": annotation // 2 if direction == "both" else annotation, "direction": direction},
         "attention": {
-            "score": {"kind": score, **SCORE_SIZES.get(score, {})} | ({"coverage": True} if coverage else {}),
+            "score": {"kind": score, **SCORE_SIZES.get(score, {})},
             "window": {"kind": window, **windows[window]},
             "normalizer": normalizer,
             "heads": heads,
+            "coverage": coverage,
         },
         "decoder": {
             **stack,

@@ -72,7 +72,7 @@ subwords: {kind: bpe, size: 500, sampling: 0.1}
 model:
   embedding: 64
   tie: none
-  attention: {score: {kind: additive, size: 32, coverage: true}, window: {kind: local-p, half_width: 3}, heads: 2}
+  attention: {score: {kind: additive, size: 32}, coverage: true, window: {kind: local-p, half_width: 3}, heads: 2}
   decoder: {order: update-then-attend, readout: {kind: tanh, size: 64}, bridge: mean}
   dropout: 0.3
 training:

@@ -76,7 +76,7 @@ KERNELS = {
     "additive_attention": Kernel(
         "fp32 queries[rows, width], fp32 exp_keys[sentences, length, width], fp32 v[width], "
         "bool mask[sentences, length], fp32 annotations[sentences, length, annotation], int64 segment_ids[rows], "
-        "int64? starts[rows], fp32? factors[rows, window], fp32 exp_queries[rows, width], "
+        "fp32? addends[rows, length], int64? starts[rows], fp32? factors[rows, window], fp32 exp_queries[rows, width], "
         "fp32 weights[rows, length], fp32 contexts[rows, annotation]",
         "threads rows length width annotation window",
     ),

@@ -53,10 +53,11 @@ def additive_attention(
     mask: Bool[Tensor, "G S"],
     annotations: Float[Tensor, "G S A"],
     segment_ids: Int[Tensor, " N"],
+    addends: Float[Tensor, "N S"] | None = None,
     starts: Int[Tensor, " N"] | None = None,
     factors: Float[Tensor, "N W"] | None = None,
 ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N S"], Float[Tensor, "N D"]]:
-    """Contexts c_i = sum_j alpha_ij h_j, weights alpha_ij = softmax_j v^T tanh(q_i + k_j), and e^(2 q_i).
+    """Contexts c_i = sum_j alpha_ij h_j, weights alpha_ij = softmax_j [v^T tanh(q_i + k_j) + addend_ij], and e^(2 q_i).
 
     With `exp_keys` e^(2 k_j):  tanh(q + k) = 1 - 2 / (1 + e^(2q) e^(2k)). So each of the [N S D] numbers takes a product and half a
     division instead of a tanh. `segment_ids` says which sentence each query reads. It reads all positions, or the W from its
@@ -66,11 +67,11 @@ def additive_attention(
     exp_queries, weights = queries.new_empty(rows, width), queries.new_empty(rows, length)
     contexts = queries.new_empty(rows, annotation)
     inputs = map(Tensor.contiguous, (queries, exp_keys, v, mask, annotations, segment_ids))
-    bounds = (None if bound is None else bound.contiguous() for bound in (starts, factors))
+    optional = (None if part is None else part.contiguous() for part in (addends, starts, factors))
     window = 0 if factors is None else factors.shape[1]
     assert window <= length
     threads = threads_for(rows * width * (window or length))
-    call("additive_attention", *inputs, *bounds, exp_queries, weights, contexts, threads=threads, window=window)
+    call("additive_attention", *inputs, *optional, exp_queries, weights, contexts, threads=threads, window=window)
     return contexts, weights, exp_queries
 
 

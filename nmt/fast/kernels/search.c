@@ -28,9 +28,9 @@ static void masked_softmax(float *scores, int64_t length) {
 }
 
 void additive_attention(const float *queries, const float *exp_keys, const float *v, const bool *mask,
-                        const float *annotations, const int64_t *segment_ids, const int64_t *starts, const float *factors,
-                        float *exp_queries, float *weights, float *contexts, int64_t threads, int64_t rows, int64_t length,
-                        int64_t width, int64_t annotation, int64_t window) {
+                        const float *annotations, const int64_t *segment_ids, const float *addends, const int64_t *starts,
+                        const float *factors, float *exp_queries, float *weights, float *contexts, int64_t threads,
+                        int64_t rows, int64_t length, int64_t width, int64_t annotation, int64_t window) {
     float sum_of_v = 0.0f;
     for (int64_t d = 0; d < width; d++) sum_of_v += v[d];
     PARALLEL(threads)
@@ -40,12 +40,15 @@ void additive_attention(const float *queries, const float *exp_keys, const float
         const float *query = queries + row * width, *keys = exp_keys + first * width, *h = annotations + first * annotation;
         const bool *real = mask + first;
         float *exp_query = exp_queries + row * width, *context = contexts + row * annotation;
-        float *weight = weights + row * length + (starts ? starts[row] : 0);
+        int64_t begin = row * length + (starts ? starts[row] : 0);
+        const float *addend = addends ? addends + begin : NULL;
+        float *weight = weights + begin;
         if (count < length) memset(weights + row * length, 0, (size_t)length * sizeof(float));
         for (int64_t d = 0; d < width; d++) exp_query[d] = exponential(2.0f * query[d]);
         for (int64_t j = 0; j < count; j++) {
             bool is_read = real[j] && (!factor || factor[j] > 0.0f);
-            weight[j] = is_read ? sum_of_v - 2.0f * sum_of_complements(exp_query, keys + j * width, v, width) : -INFINITY;
+            float more = addend ? addend[j] : 0.0f;
+            weight[j] = is_read ? sum_of_v - 2.0f * sum_of_complements(exp_query, keys + j * width, v, width) + more : -INFINITY;
         }
         masked_softmax(weight, count);
         for (int64_t j = 0; factor && j < count; j++) weight[j] *= factor[j];

@@ -65,9 +65,9 @@ def test_attention_equals_its_equation(width: int, length: int, annotation: int,
 
 
 @pytest.mark.parametrize("window", [1, 4, 9])
-def test_attention_reads_only_its_window(window: int) -> None:
+def test_attention_reads_only_its_window_and_adds_to_its_scores(window: int) -> None:
     starts = torch.randint(0, 10 - window, (6,))
-    factors = torch.rand(6, window) * (torch.rand(6, window) > 0.2)
+    factors, addends = torch.rand(6, window) * (torch.rand(6, window) > 0.2), torch.randn(6, 9)
     segment_ids, queries, v = torch.tensor([0, 0, 0, 1, 3, 3]), torch.randn(6, 5), torch.randn(5)
     keys, h, mask = torch.randn(4, 9, 5), torch.randn(4, 9, 3), torch.rand(4, 9) > 0.3
     near = starts.unsqueeze(1) + torch.arange(window)
@@ -76,9 +76,9 @@ def test_attention_reads_only_its_window(window: int) -> None:
     far = torch.ones(6, 9, 1, dtype=torch.bool).scatter(1, near.unsqueeze(2), False)
     row_keys, row_annotations = keys[segment_ids].masked_fill(far, math.nan), h[segment_ids].masked_fill(far, math.nan)
     actual = kernels.additive_attention(
-        queries, row_keys.mul(2).exp(), v, mask[segment_ids], row_annotations, rows, starts, factors
+        queries, row_keys.mul(2).exp(), v, mask[segment_ids], row_annotations, rows, addends, starts, factors
     )
-    scores = torch.tanh(queries.unsqueeze(1) + keys[segment_ids]) @ v
+    scores = torch.tanh(queries.unsqueeze(1) + keys[segment_ids]) @ v + addends
     weights = masked_softmax(scores, mask[segment_ids] & (everywhere > 0)) * everywhere
     torch.testing.assert_close(actual[1], weights, atol=1e-5, rtol=0)
     torch.testing.assert_close(actual[0], torch.einsum("ms,msa->ma", weights, h[segment_ids]), atol=1e-5, rtol=0)

@@ -43,8 +43,8 @@ _MOST_GUIDED = 20e6
 """The most target tokens whose word links guide attention. It helps long sentences most: of TED's talks (110,000 tokens) and of KFTT
 (11 million). With 170,000 tokens of short ones BLEU is the same (23.4 and 24.0). The links of KFTT take five minutes of one core."""
 _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 150
-_SHORT = 16
-"""Target tokens per pair from which on training is longer."""
+_SHORT, _LONG = 16, 48
+"""Target tokens per pair from which on, and up to which, training is longer."""
 _FEW_PAIRS, _MANY_UNSEEN = 25_000, 0.2
 
 
@@ -212,6 +212,7 @@ def _model(text: TextProfile, shown: TextProfile, given: Mapping[str, Any]) -> C
             "model.encoder.hidden": hidden,
             "model.attention.score.kind": "additive",
             "model.attention.score.size": hidden,
+            "model.attention.coverage": _score(given) != "none",
             "model.decoder.cell": "gru",
             "model.decoder.order": {"kind": "attend-then-update", "conditional": True},
             "model.decoder.readout.kind": "maxout",
@@ -229,7 +230,7 @@ def _model(text: TextProfile, shown: TextProfile, given: Mapping[str, Any]) -> C
 def _training(text: TextProfile, given: Mapping[str, Any]) -> Choice:
     """More tokens for more and longer text, in a limited number of epochs."""
     tokens = text.target.tokens
-    seen = 8e6 * max((tokens / 190e3) ** (1 / 3) * max(text.length / _SHORT, 1), 1)
+    seen = 8e6 * max((tokens / 190e3) ** (1 / 3) * max(min(text.length, _LONG) / _SHORT, 1), 1)
     seen = min(max(seen, _FEWEST_EPOCHS * tokens), _MOST_EPOCHS * tokens)
     batch, rate = next(values for most, *values in _BATCHES if tokens <= most)
     batch = given.get("training.batch_tokens", batch)

@@ -87,6 +87,13 @@ def test_every_text_gets_a_recipe_that_is_valid(profile: TextProfile) -> None:
     assert recipe.training.schedule.warmup < recipe.training.updates  # type: ignore[operator]
 
 
+def test_documents_do_not_train_longer_than_long_sentences(auto: Path) -> None:
+    sentences, paragraphs, documents = (
+        chosen(auto, replace(text(100_000), pairs=pairs)).training.updates or 0 for pairs in (50_000, 10_000, 100)
+    )
+    assert sentences < paragraphs == documents
+
+
 def test_more_text_gets_more_of_everything_but_dropout_and_epochs(auto: Path) -> None:
     recipes = [chosen(auto, text(pairs)) for pairs in (2_000, 10_000, 50_000, 250_000)]
     models = [recipe.model for recipe in recipes if isinstance(recipe.model, RecurrentModelConfig)]

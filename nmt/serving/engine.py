@@ -53,6 +53,17 @@ Task = str | tuple[str, str]
 """A line to translate, alone or with the beginning of its translation, or a line and its translation to score."""
 
 
+class NextWord(NamedTuple):
+    """A word that goes on a translation, and its probability."""
+
+    word: str
+    probability: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The two keys that a hypothesis has more."""
+        return {"next_word": self.word, "next_word_probability": round(self.probability, _DIGITS)}
+
+
 @dataclass(frozen=True)
 class ServedHypothesis:
     """A translation of a line, with its alignment if that was asked for and is not too large."""
@@ -64,10 +75,8 @@ class ServedHypothesis:
     pair: AlignedPair | None = None
     unknown: str = ""
     """The characters of the line that the model does not know."""
-    next_word: float | None = None
-    """The probability of the first word after a prefix, or of the one that the prefix begins."""
-    word: str | None = None
-    """That word."""
+    next_word: NextWord | None = None
+    """The first word after a prefix, or the one that the prefix begins."""
 
     @classmethod
     def of(
@@ -81,9 +90,9 @@ class ServedHypothesis:
             pair = translation.aligned_pair(rank) if size <= _MOST_WEIGHTS else None
         score, log_probability, line = hypothesis.score, hypothesis.log_probability, translation.source
         unknown = bundle.source.unknown_characters(bundle.normalizer(line)) if translation.source_ids else ()
-        word, next_word = _next_word(translation, rank, prefix) if prefix else (None, None)
+        next_word = _next_word(translation, rank, prefix) if prefix else None
         return cls(
-            hypothesis.text, score, log_probability, hypothesis.length, pair, "".join(sorted(unknown)), next_word, word
+            hypothesis.text, score, log_probability, hypothesis.length, pair, "".join(sorted(unknown)), next_word
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -99,25 +108,21 @@ class ServedHypothesis:
             "log_probability": round(self.log_probability, _DIGITS) if math.isfinite(self.log_probability) else None,
             "tokens": self.tokens,
             "alignment": alignment,
-            **(
-                {}
-                if self.next_word is None
-                else {"next_word": self.word, "next_word_probability": round(self.next_word, _DIGITS)}
-            ),
+            **({} if self.next_word is None else self.next_word.as_json()),
         }
 
 
-def _next_word(translation: Translation, rank: int, prefix: str) -> tuple[str, float] | tuple[None, None]:
+def _next_word(translation: Translation, rank: int, prefix: str) -> NextWord | None:
     """The first word of a hypothesis that is not in its prefix, or not whole, and its probability; None if there is none."""
     words, owners = translation.words_of_tokens(rank)
     rest, place = "".join(prefix.split()), 0
     while place < len(words) and rest.startswith(words[place]):
         rest, place = rest.removeprefix(words[place]), place + 1
     if place == len(words):
-        return None, None
+        return None
     log_probs = translation.hypotheses[rank].token_log_probs[: len(owners)]  # without the end mark
     of_word = [log_prob for owner, log_prob in zip(owners, log_probs, strict=True) if owner == place]
-    return words[place], math.exp(sum(of_word))
+    return NextWord(words[place], math.exp(sum(of_word)))
 
 
 class Engine:

@@ -15,7 +15,7 @@ from nmt.alignment.extraction import AlignedPair
 from nmt.alignment.links import argmax_links
 from nmt.alignment.weights import Alignment
 from nmt.serving.app import App
-from nmt.serving.engine import ServedHypothesis, ServedModel, Setting, Task
+from nmt.serving.engine import NextWord, ServedHypothesis, ServedModel, Setting, Task
 from nmt.serving.worker import Run, Worker
 
 MODELS = (
@@ -40,18 +40,17 @@ def _hypotheses(setting: Setting, task: Task) -> list[ServedHypothesis]:
     words = given + " ".join(reversed(line.split()))
     text = words.upper() if setting.model == 1 else words
     texts = [text, *(f"{text}-{rank}" for rank in range(1, setting.n_best))]
-    next_word = 0.5 if given else None
-    return [_hypothesis(setting, line, text, -0.25 - rank, next_word) for rank, text in enumerate(texts)]
+    return [_hypothesis(setting, line, text, -0.25 - rank, is_continued=bool(given)) for rank, text in enumerate(texts)]
 
 
 def _hypothesis(
-    setting: Setting, source: str, target: str, score: float, next_word: float | None = None
+    setting: Setting, source: str, target: str, score: float, *, is_continued: bool = False
 ) -> ServedHypothesis:
     is_aligned = setting.is_aligned and MODELS[setting.model].has_attention
     pair = _pair(source, target, 1.0 if setting.posterior else 0.8) if is_aligned else None
     unknown = "☂" if "☂" in source else ""
-    word = None if next_word is None else target.split()[1]
-    return ServedHypothesis(target, score, 2 * score, len(target.split()) + 1, pair, unknown, next_word, word)
+    next_word = NextWord(target.split()[1], 0.5) if is_continued else None
+    return ServedHypothesis(target, score, 2 * score, len(target.split()) + 1, pair, unknown, next_word)
 
 
 def _pair(source: str, target: str, peak: float) -> AlignedPair:

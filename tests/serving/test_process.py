@@ -162,7 +162,8 @@ def test_the_next_word_after_a_prefix_has_the_probability_of_its_tokens(
     words, owners = known.words_of_tokens(0)
     place = next(at for at, word in enumerate(words) if word not in prefix.split())
     expected = sum(known.hypotheses[0].token_log_probs[at] for at, word in enumerate(owners) if word == place)
-    assert served.next_word == pytest.approx(math.exp(expected), abs=1e-4)
+    assert served.next_word is not None
+    assert served.next_word.probability == pytest.approx(math.exp(expected), abs=1e-4)
     assert engine.run(Setting(0), [line])[0][0].next_word is None
 
 
@@ -170,15 +171,17 @@ def test_the_next_word_after_a_prefix_has_the_probability_of_its_tokens(
 def test_the_next_word_of_text_without_spaces_is_the_next_token(prefix: str, word: str | None) -> None:
     hypothesis = SimpleNamespace(token_log_probs=[-1.0, -2.0, -3.0, -4.0])
     reading = SimpleNamespace(words_of_tokens=lambda rank: (("京", "都市", "は"), (0, 1, 2)), hypotheses=[hypothesis])
-    chances = {"都市": math.exp(-2), "は": math.exp(-3), None: None}
-    assert _next_word(reading, 0, prefix) == (word, chances[word])  # type: ignore[arg-type]
+    chances = {"都市": math.exp(-2), "は": math.exp(-3)}
+    assert _next_word(reading, 0, prefix) == (word and (word, chances[word]))  # type: ignore[arg-type]
 
 
 def test_translations_with_a_prefix_differ_in_the_next_word(engine: Engine) -> None:
     [hypotheses] = engine.run(Setting(0, has_prefix=True, n_best=4), [("the cat sees a dog", "die ")])
     words = [hypothesis.text.split()[1] for hypothesis in hypotheses if len(hypothesis.text.split()) > 1]
     assert len(words) == len({*words}) >= 2
-    assert all(0 < hypothesis.next_word <= 1 for hypothesis in hypotheses if hypothesis.next_word is not None)
+    assert all(
+        0 < hypothesis.next_word.probability <= 1 for hypothesis in hypotheses if hypothesis.next_word is not None
+    )
     assert all(hypothesis.text.startswith("die") for hypothesis in hypotheses)
 
 

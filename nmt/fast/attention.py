@@ -60,8 +60,8 @@ class DeferredAttention(Attention):
         assert isinstance(score, AdditiveScore)
         memory = memory.by_row()
         centers, *bounds = windows_of(self.window, queries, positions, memory)
-        projected, covered = score.query(queries), None if coverage is None else self.covered(queries, coverage)
-        attended = attend_additively(projected, memory.keys, score.v, memory.annotations, memory.mask, covered, *bounds)
+        projected, addends = score.query(queries), None if coverage is None else self.weigh_coverage(queries, coverage)
+        attended = attend_additively(projected, memory.keys, score.v, memory.annotations, memory.mask, addends, *bounds)
         if attended is None:
             return super().forward(queries, positions, memory, coverage)
         return AttentionOutput(*attended, centers)
@@ -147,7 +147,7 @@ class _AdditiveAttention(torch.autograd.Function):
             projected.float(), gradient.exp_keys, gradient.v, mask, annotations, rows, addends, starts, factors
         )
         ctx.save_for_backward(exp_queries, weights, annotations, starts, factors)
-        ctx.gradient, ctx.dtype, ctx.has_addends = gradient, projected.dtype, addends is not None
+        ctx.gradient, ctx.dtype = gradient, projected.dtype
         return contexts.to(projected.dtype), weights
 
     @staticmethod
@@ -165,7 +165,7 @@ class _AdditiveAttention(torch.autograd.Function):
             window=0 if factors is None else factors.shape[1],
         )
         gradient.save(exp_queries, weights, d_scores, d_contexts)
-        return d_queries.to(ctx.dtype), d_scores if ctx.has_addends else None, None, d_factors, *[None] * 5
+        return d_queries.to(ctx.dtype), d_scores if ctx.needs_input_grad[1] else None, None, d_factors, *[None] * 5
 
 
 def windows_of(

@@ -122,7 +122,7 @@ class FusedAttention(SharedAttention):
         score = self.score
         assert isinstance(score, AdditiveScore)
         centers, starts, factors = windows_of(self.window, queries, positions, memory)
-        covered = None if coverage is None else self.covered(queries, coverage)
+        addends = None if coverage is None else self.weigh_coverage(queries, coverage)
         contexts, weights, _ = kernels.additive_attention(
             score.query(queries.flatten(0, 1)).float(),
             memory.exp_keys,
@@ -130,7 +130,7 @@ class FusedAttention(SharedAttention):
             memory.mask,
             memory.annotations,
             rows.repeat_interleave(steps) if steps > 1 else rows,
-            None if covered is None else covered.flatten(0, 1),
+            None if addends is None else addends.flatten(0, 1),
             None if starts is None else starts.flatten(),
             None if factors is None else factors.flatten(0, 1),
         )

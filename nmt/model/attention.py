@@ -157,7 +157,7 @@ class Attention(nn.Module):
         assert self.score is not None
         scores = at_least_fp32(self.score(queries, memory.keys))
         if coverage is not None:
-            scores = scores + self.covered(queries, coverage)
+            scores = scores + self.weigh_coverage(queries, coverage)
         allowed = memory.mask.unsqueeze(1)
         weights = self.normalize(scores, allowed if factor is None else allowed & (factor > 0))
         if factor is not None:
@@ -165,8 +165,10 @@ class Attention(nn.Module):
         contexts = weights.to(memory.annotations.dtype) @ memory.annotations  # c_i, eq. 5
         return contexts, weights
 
-    def covered(self, queries: Float[Tensor, "N T H"], coverage: Float[Tensor, "N T S"]) -> Float[Tensor, "N T S"]:
-        """What the attention so far adds to the scores."""
+    def weigh_coverage(
+        self, queries: Float[Tensor, "N T H"], coverage: Float[Tensor, "N T S"]
+    ) -> Float[Tensor, "N T S"]:
+        """(w^T s_{i-1} + b) sum_{k<i} alpha_kj, which is added to the scores."""
         assert self.coverage is not None
         return at_least_fp32(self.coverage(queries)) * coverage
 

@@ -22,11 +22,7 @@ class Score(nn.Module):
         """What the score reads of each source position, computed once per sentence."""
         return annotations
 
-    def forward(
-        self,
-        queries: Float[Tensor, "N T H"],
-        keys: Num[Tensor, "N S D"],
-    ) -> Float[Tensor, "N T S"]:
+    def forward(self, queries: Float[Tensor, "N T H"], keys: Num[Tensor, "N S D"]) -> Float[Tensor, "N T S"]:
         """e_ij of T queries and all S positions of each sentence."""
         raise NotImplementedError
 
@@ -47,11 +43,7 @@ class AdditiveScore(Score):
         projected: Tensor = self.key(annotations)
         return projected
 
-    def forward(
-        self,
-        queries: Float[Tensor, "N T H"],
-        keys: Float[Tensor, "N S D"],
-    ) -> Float[Tensor, "N T S"]:
+    def forward(self, queries: Float[Tensor, "N T H"], keys: Float[Tensor, "N S D"]) -> Float[Tensor, "N T S"]:
         hidden = self.query(queries).unsqueeze(2) + keys.unsqueeze(1)  # W_a s_{i-1} + U_a h_j   [N T S D]
         scores: Tensor = self.v(torch.tanh(hidden)).squeeze(-1)
         return scores
@@ -71,11 +63,7 @@ class ConcatScore(AdditiveScore):
 class DotScore(Score):
     """score(h_t, h_s) = h_t^T h_s   (Luong et al. 2015, 3.1; not numbered)."""
 
-    def forward(
-        self,
-        queries: Float[Tensor, "N T H"],
-        keys: Float[Tensor, "N S D"],
-    ) -> Float[Tensor, "N T S"]:
+    def forward(self, queries: Float[Tensor, "N T H"], keys: Float[Tensor, "N S D"]) -> Float[Tensor, "N T S"]:
         return queries @ keys.to(queries.dtype).transpose(1, 2)
 
 
@@ -105,11 +93,7 @@ class LocationScore(Score):
         sentences, length = annotations.shape[:2]
         return torch.arange(length, device=annotations.device).view(1, -1, 1).expand(sentences, -1, -1)
 
-    def forward(
-        self,
-        queries: Float[Tensor, "N T H"],
-        keys: Int[Tensor, "N S 1"],
-    ) -> Float[Tensor, "N T S"]:
+    def forward(self, queries: Float[Tensor, "N T H"], keys: Int[Tensor, "N S 1"]) -> Float[Tensor, "N T S"]:
         scores: Tensor = self.position(queries)  # W_a h_t   [N T max_source]
         positions = keys.transpose(1, 2)
         is_beyond = positions >= scores.shape[-1]

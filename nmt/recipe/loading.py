@@ -140,7 +140,7 @@ def _complete(tree: dict[str, Any]) -> None:
             for key in _REMOVED:
                 section.pop(key, None)
     score = value_at(tree, "model.attention.score")
-    if isinstance(score, dict) and score.get("coverage") is False:  # inside the tanh
+    if isinstance(score, dict) and score.get("coverage") is False:  # coverage was a part of some scores
         del score["coverage"]
 
 

@@ -36,13 +36,13 @@ void additive_attention(const float *queries, const float *exp_keys, const float
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         const float *factor = factors ? factors + row * window : NULL;
-        int64_t first = segment_ids[row] * length + (starts ? starts[row] : 0), count = factors ? window : length;
+        int64_t start = starts ? starts[row] : 0, count = factors ? window : length;
+        int64_t first = segment_ids[row] * length + start;
         const float *query = queries + row * width, *keys = exp_keys + first * width, *h = annotations + first * annotation;
         const bool *real = mask + first;
         float *exp_query = exp_queries + row * width, *context = contexts + row * annotation;
-        int64_t begin = row * length + (starts ? starts[row] : 0);
-        const float *addend = addends ? addends + begin : NULL;
-        float *weight = weights + begin;
+        const float *addend = addends ? addends + row * length + start : NULL;
+        float *weight = weights + row * length + start;
         if (count < length) memset(weights + row * length, 0, (size_t)length * sizeof(float));
         for (int64_t d = 0; d < width; d++) exp_query[d] = exponential(2.0f * query[d]);
         for (int64_t j = 0; j < count; j++) {
